@@ -1,0 +1,56 @@
+"""crosstok: one tokenizer's text, and one model's probabilities, in the tokens of another.
+
+Importing the package is light: a public name loads the module behind it on first use, so
+``import crosstok`` pulls in none of the heavy packages that an extra may have installed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crosstok.errors import (
+        AssetError,
+        BadInput,
+        CrosstokError,
+        ModelError,
+        StoreError,
+        UnsupportedTokenizer,
+    )
+
+__version__ = "0.1.0.dev0"
+
+# Public name -> the module that defines it.  A new export takes one line here, one under
+# TYPE_CHECKING above and one in __all__; tests/project/test_exports.py compares the three.
+_HOME = {
+    "AssetError": "crosstok.errors",
+    "BadInput": "crosstok.errors",
+    "CrosstokError": "crosstok.errors",
+    "ModelError": "crosstok.errors",
+    "StoreError": "crosstok.errors",
+    "UnsupportedTokenizer": "crosstok.errors",
+}
+
+__all__ = [
+    "AssetError",
+    "BadInput",
+    "CrosstokError",
+    "ModelError",
+    "StoreError",
+    "UnsupportedTokenizer",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load the module behind a public name the first time the name is asked for."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
