@@ -82,7 +82,7 @@ def check_lowest_versions(suite: Suite, wheel: Path, folder: Path) -> None:
     # Old releases may warn of what has long been repaired, so here warnings only print.
     # The source tree stays out of the run: what is tested is the wheel.
     command = [python, "-P", "-m", "pytest", "-q", "-m", "not extras", "-W", "default"]
-    tests = ["--ignore", "tests/project", "-o", "pythonpath=.", "tests"]
+    tests = ["--ignore", "tests/project", "tests"]
     status = subprocess.run([*command, *tests], cwd=ROOT, check=False).returncode
     suite.require("the core's tests pass on the lowest versions", status == 0)
 

@@ -41,7 +41,7 @@ __all__ = ["ASSETS", "Extracted", "Package", "Rebuilt", "cache_folder", "main", 
 
 log = logging.getLogger(__name__)
 
-Command = Callable[["Package", Path], list[str]]
+Command = Callable[["Package"], list[str]]
 
 
 @dataclass(frozen=True)
@@ -151,20 +151,22 @@ def _whole_or_nothing(folder: Path) -> Iterator[Path]:
 # --- Fetching -------------------------------------------------------------------------------
 
 
-def _npm_pack(package: Package, folder: Path) -> list[str]:
-    release = f"{package.name}@{package.version}"
-    return ["npm", "pack", release, "--pack-destination", str(folder), "--loglevel", "error"]
+# Each command runs in an empty folder and leaves one archive there.
 
 
-def _pip_download(package: Package, folder: Path) -> list[str]:
+def _npm_pack(package: Package) -> list[str]:
+    return ["npm", "pack", f"{package.name}@{package.version}", "--loglevel", "error"]
+
+
+def _pip_download(package: Package) -> list[str]:
     release = f"{package.name}=={package.version}"
-    common = ["--no-deps", "--quiet", "--disable-pip-version-check", "--dest", str(folder)]
-    return [sys.executable, "-m", "pip", "download", *common, release]
+    quiet = ["--quiet", "--disable-pip-version-check"]
+    return [sys.executable, "-m", "pip", "download", *quiet, "--no-deps", release]
 
 
-def _pip_download_source(package: Package, folder: Path) -> list[str]:
+def _pip_download_source(package: Package) -> list[str]:
     # Only this package as source: what its build system asks for may well be a wheel.
-    return [*_pip_download(package, folder), "--no-binary", package.name]
+    return [*_pip_download(package), "--no-binary", package.name]
 
 
 _CLIENTS: Final[dict[str, Command]] = {
@@ -181,7 +183,7 @@ _WAY_OUT: Final = (
 
 def _fetch(package: Package, folder: Path) -> Path:
     """Have the package's client put its archive into an empty folder."""
-    command = _CLIENTS[package.client](package, folder)
+    command = _CLIENTS[package.client](package)
     _run(command, package, folder)
     archives = [entry for entry in folder.iterdir() if entry.is_file()]
     if len(archives) != 1:
@@ -222,9 +224,8 @@ def _run(command: list[str], package: Package, folder: Path) -> None:
 
 
 def _shown(command: list[str]) -> str:
-    """The command as a reader would type it, without this machine's folders."""
-    program = Path(command[0]).name
-    return " ".join([program, *(word for word in command[1:] if not Path(word).is_absolute())])
+    """The command as a reader would type it: the program without its folder."""
+    return " ".join([Path(command[0]).name, *command[1:]])
 
 
 # --- Checking and unpacking -----------------------------------------------------------------

@@ -41,7 +41,7 @@ def register(monkeypatch, archive: Path, command: list[str], sha256: str | None 
     pinned = sha256 or hashlib.sha256(archive.read_bytes()).hexdigest()
     package = assets.Package("test", "thing", "1.0", pinned)
     thing = assets.Extracted("a thing for tests", package, ("*/tokenizer.json",))
-    monkeypatch.setitem(assets._CLIENTS, "test", lambda _package, _folder: command)
+    monkeypatch.setitem(assets._CLIENTS, "test", lambda _package: command)
     monkeypatch.setattr(assets, "ASSETS", {**assets.ASSETS, "thing": thing})
 
 
@@ -151,7 +151,7 @@ archive = Path({str(archive)!r})
 command = [sys.executable, "-c",
            "import shutil, sys, time; time.sleep(1); shutil.copy(sys.argv[1], '.')", str(archive)]
 package = assets.Package("test", "thing", "1.0", {pinned!r})
-assets._CLIENTS["test"] = lambda package, folder: command
+assets._CLIENTS["test"] = lambda package: command
 assets.ASSETS = {{"thing": assets.Extracted("", package, ("*/tokenizer.json",))}}
 print((assets.path("thing") / "tokenizer.json").read_text())
 """
