@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from crosstok import assets
+
 from .layers import CORE, PACKAGE, existing_modules
 
 if TYPE_CHECKING:
@@ -57,6 +59,13 @@ def test_importing_the_core_is_light(tmp_path):
     present = [name for name in existing_modules(PACKAGE) if name in CORE]
     assert present
     code = "\n".join(f"import crosstok.{name}" for name in present)
+    assert watch(code, tmp_path) == {"loaded": [], "sockets": []}
+
+
+@pytest.mark.assets
+def test_using_the_core_is_light(tmp_path):
+    folder = str(assets.path("gpt2"))
+    code = f"from crosstok.loading import load\nassert load({folder!r}).encode('hello')"
     assert watch(code, tmp_path) == {"loaded": [], "sockets": []}
 
 
