@@ -114,30 +114,53 @@ def nfc_boundary_before(cp: int) -> bool:
 
 
 def nfc_composites(cp: int) -> tuple[int, ...]:
-    """All characters that this one may turn into when marks (or jamo) follow it, in order.
+    """All other characters that this one may turn into when the text goes on, in order.
 
-    >>> [chr(c) for c in nfc_composites(ord("q"))], chr(nfc_composites(ord("r"))[0])
-    ([], '\u0155')
+    That is more than what it composes with: a mark that belongs before its own is composed first,
+    so that e with acute (U+00E9) and a cedilla become e with cedilla (U+0229) and an acute.
+
+    >>> nfc_composites(ord("q")), [chr(c) for c in nfc_composites(ord("y"))][:2]
+    ((), ['ý', 'ÿ'])
+    >>> 0x229 in nfc_composites(0xE9)
+    True
     """
-    return _composites(ord(nfc(chr(cp))[0]))
+    return _composites(nfc(chr(cp)))
 
 
 def nfc_inert_after(cp: int) -> bool:
     """Whether nothing that is appended can turn this character into another one.
 
-    Marks appended to it may still be reordered among themselves and with it, if it is a mark.
+    What is appended to a mark may still be put before it; a starter stays where it is.
     """
     return not nfc_composites(cp)
 
 
 @cache
-def _composites(first: int) -> tuple[int, ...]:
-    """The transitive closure of composition, from a character that is its own NFC."""
+def _composites(spelled: str) -> tuple[int, ...]:
+    """What the first character of a normal form may turn into.
+
+    A candidate is composed of the same starter and of marks.  If it can be had at all, then by
+    appending those of its marks that are not there already (docs/theory/splitting.md).
+    """
+    first = ord(spelled[0])
     hangul = _hangul_composites(first)
-    if hangul:
+    if hangul or not _mask("active")[first]:
         return hangul
+    decomposed = unicodedata.normalize("NFD", spelled)
+    found = []
+    for candidate in _composed_of(ord(decomposed[0])):
+        marks = unicodedata.normalize("NFD", chr(candidate))[1:]
+        missing = "".join(mark for mark in marks if mark not in decomposed)
+        if candidate != first and nfc(spelled + missing)[0] == chr(candidate):
+            found.append(candidate)
+    return tuple(found)
+
+
+@cache
+def _composed_of(starter: int) -> tuple[int, ...]:
+    """The primary composites whose full decomposition begins with this character, in order."""
     found: set[int] = set()
-    waiting = [first]
+    waiting = [starter]
     while waiting:
         new = [c for c in _composed_from().get(waiting.pop(), ()) if c not in found]
         found.update(new)

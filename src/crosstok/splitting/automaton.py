@@ -206,7 +206,7 @@ class Automaton:
 
 def _some(table: BoolArray) -> BoolArray:
     """[s]: for some class."""
-    held: BoolArray = table.any(axis=1)
+    held: BoolArray = np.logical_or.reduce(table, axis=1)
     return held
 
 
@@ -218,7 +218,7 @@ def _follow(nxt: StateArray, holds: BoolArray) -> BoolArray:
 
 def _least(seed: BoolArray, grow: Callable[[BoolArray], BoolArray]) -> BoolArray:
     """The least set of states that contains `seed` and is closed under `grow`."""
-    holds = seed.copy()
+    holds = np.array(seed)
     while True:
         new = grow(holds) & ~holds
         if not new.any():
