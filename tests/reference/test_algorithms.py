@@ -49,7 +49,7 @@ def asked(truth: BruteForce, most: int = 40):
     return [*found, *(e for e in others if e not in set(found))]
 
 
-@examples(25)
+@examples(50)
 @given(COUNTS, SEEDS, SPLITTERS, st.integers(0, 4), LEAKS)
 def test_full_to_subset(count, seed, splitter, cut, leak):
     native = ordered_vocabulary("ab", count, seed, splitter)
@@ -64,7 +64,7 @@ def test_full_to_subset(count, seed, splitter, cut, leak):
             assert subset.row(e) == pytest.approx(truth.row(e), abs=1e-10)
 
 
-@examples(25)
+@examples(50)
 @given(COUNTS, SEEDS, SPLITTERS, st.integers(0, 4))
 def test_subset_to_full(count, seed, splitter, cut):
     target = ordered_vocabulary("ab", count, seed, splitter)
@@ -76,7 +76,7 @@ def test_subset_to_full(count, seed, splitter, cut):
         assert converted == pytest.approx(truth.probability(e), abs=CLOSE)
 
 
-@examples(25)
+@examples(50)
 @given(COUNTS, COUNTS, SEEDS, SPLITTERS, LEAKS)
 def test_any_to_any_over_bytes(count, other, seed, splitter, leak):
     native = ordered_vocabulary("ab", count, seed)
@@ -89,7 +89,7 @@ def test_any_to_any_over_bytes(count, other, seed, splitter, leak):
         )
 
 
-@examples(12)
+@examples(24)
 @given(COUNTS, SEEDS, st.booleans(), st.booleans())
 def test_any_to_any_with_bytes_on_either_side(count, seed, native_bytes, target_bytes):
     kinds = {True: byte_vocabulary, False: fallback_vocabulary}
@@ -103,7 +103,7 @@ def test_any_to_any_with_bytes_on_either_side(count, seed, native_bytes, target_
         )
 
 
-@examples(12)
+@examples(24)
 @given(COUNTS, SEEDS, st.integers(0, 3))
 def test_subsets_of_byte_level_and_fallback_vocabularies(count, seed, start):
     for native in (byte_vocabulary(count, seed), fallback_vocabulary(count, seed)):
@@ -164,7 +164,7 @@ def is_cover(vocabulary, sequence, encoding, start):
     return bool(rest) and encoding[: len(before)] == before and last[: len(rest)] == rest
 
 
-@examples(20)
+@examples(40)
 @given(COUNTS, SEEDS, SPLITTERS, st.integers(0, 4), st.text("ab", min_size=1, max_size=3))
 def test_cover_search_finds_the_covers(count, seed, splitter, cut, text):
     vocabulary = ordered_vocabulary("ab", count, seed, splitter)
@@ -215,7 +215,7 @@ def test_one_native_row_a_step():
 # ---- The byte view ----------------------------------------------------------------------------
 
 
-@examples(15)
+@examples(30)
 @given(COUNTS, SEEDS, st.booleans())
 def test_bytes_by_covers(count, seed, fallback):
     native = fallback_vocabulary(count, seed) if fallback else byte_vocabulary(count, seed)
@@ -245,7 +245,7 @@ def test_a_byte_atom_is_a_character_that_the_alphabet_lacks():
 # ---- The beam ---------------------------------------------------------------------------------
 
 
-@examples(20)
+@examples(40)
 @given(COUNTS, COUNTS, SEEDS, LEAKS)
 def test_an_unlimited_beam_is_exact_under_a_splitter(count, other, seed, leak):
     native = ordered_vocabulary("ab ", count, seed)
@@ -259,7 +259,7 @@ def test_an_unlimited_beam_is_exact_under_a_splitter(count, other, seed, leak):
             )
 
 
-@examples(20)
+@examples(40)
 @given(SEEDS, st.integers(1, 4))
 def test_fewer_beams_never_give_less_than_the_truth(seed, beams):
     target = ordered_vocabulary("ab ", 4, seed, LocalSplitter(before=" "))

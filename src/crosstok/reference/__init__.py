@@ -37,6 +37,7 @@ from crosstok.reference.brute import (
     UNDECODABLE,
     BruteForce,
     native_endings,
+    probability_over_texts,
 )
 from crosstok.reference.conversion import (
     ByteView,
@@ -123,6 +124,7 @@ __all__ = [
     "native_endings",
     "next_subtoken",
     "outcomes",
+    "probability_over_texts",
     "relative_cover_search",
     "relative_decode",
     "relative_encode",

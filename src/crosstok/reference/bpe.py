@@ -161,7 +161,7 @@ class SmallBpe:
     ``controls``       tokens without any text, other than ``eos``.
     """
 
-    def __init__(  # noqa: PLR0913 - what a tokenizer file states, all but two by keyword
+    def __init__(
         self,
         alphabet: Iterable[str],
         merges: Iterable[Pair],
@@ -421,15 +421,21 @@ class SmallBpe:
         """The vocabulary of the first ``merges`` merges: V_M' of the paper.
 
         ``ignore_merges`` is written off and ``whole`` dropped, without which a truncation is not
-        a subset (merges a·a, a·aa, aa·a cut to two: `aaab` would lose the `aaa` of `aaa`).
+        a subset (merges a·a, a·aa, aa·a cut to two: `aaab` would lose the `aaa` of `aaa`).  Merges
+        of parts that only a later merge makes can never act in it and go too.
         """
         return SmallBpe(
             self.alphabet,
-            self.merges[:merges],
+            self._with_parts(self.merges[:merges]),
             self.splitter,
             controls=self.controls,
             eos=self.eos,
         )
+
+    def _with_parts(self, merges: tuple[Pair, ...]) -> tuple[Pair, ...]:
+        made = {*self.alphabet, *(left + right for left, right in merges)}
+        usable = tuple(pair for pair in merges if made.issuperset(pair))
+        return merges if usable == merges else self._with_parts(usable)
 
 
 def as_text(text: str | bytes) -> str:

@@ -17,13 +17,14 @@ Nothing here is clever, and everything else is measured against it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from crosstok.reference.bpe import SmallBpe, Token, Tokens
 from crosstok.reference.laws import CanonicalLaw, DeadEnd, RawLaw
-from crosstok.reference.viability import settled, split_utf8
+from crosstok.reference.viability import characters, settled, split_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +69,23 @@ def _how_it_ends(vocabulary: SmallBpe, prefix: Tokens, token: Token) -> Token | 
     if parts is None or (ended and parts[1]):
         return UNDECODABLE
     return token if ended else None
+
+
+def probability_over_texts(
+    law: CanonicalLaw, target: SmallBpe, encoding: Tokens, longest: int
+) -> float:
+    """P(e) by enumerating texts: the sum of P(text·EOS) over texts of up to ``longest`` characters.
+
+    This is the sum that section 4.3 of the paper writes down before it looks for a finite one.
+    It is exact for a model whose texts are no longer than that.
+    """
+    native = law.vocabulary
+    return math.fsum(
+        law.probability(native.encode(text, end=True))
+        for length in range(longest + 1)
+        for text in map("".join, itertools.product(characters(native), repeat=length))
+        if target.encode(text, end=True)[: len(encoding)] == encoding
+    )
 
 
 class BruteForce:

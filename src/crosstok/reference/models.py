@@ -78,7 +78,7 @@ class TableLM:
 
     def _draw(self, prefix: Tokens) -> Row:
         seen = prefix if self.context is None else prefix[max(0, len(prefix) - self.context) :]
-        dice = random.Random(repr((self.seed, seen)))  # noqa: S311 - a table, not a secret
+        dice = random.Random(repr((self.seed, seen)))
         weights = {token: dice.random() ** 2 + 0.02 for token in self._everything()}
         viable = viable_next(self.vocabulary, prefix) if is_viable_prefix(self, prefix) else ()
         lawful = _normalised({token: weights[token] for token in viable})

@@ -77,9 +77,8 @@ def _spelled(start: bytes, values: list[bytes]) -> Iterator[str]:
 
 def default_reach(vocabulary: SmallBpe) -> int:
     """How many characters past the end can matter: a token's, and what a splitter looks at."""
-    longest = max(len(vocabulary.bytes_of(token)) for token in vocabulary.tokens)
-    local = vocabulary.splitter is None or isinstance(vocabulary.splitter, LocalSplitter)
-    return longest - 1 + (not local) + vocabulary.ignore_merges
+    longest = max(len(vocabulary.atoms_of(token)) for token in vocabulary.tokens)
+    return longest - 1 + (not _cuts_are_local(vocabulary)) + vocabulary.ignore_merges
 
 
 def continuations(vocabulary: SmallBpe, data: bytes, reach: int) -> Iterator[str]:
