@@ -85,7 +85,7 @@ def canonical_table(vocabulary: SmallBpe, seed: int, limit: int = 4, leak: float
 
 
 SEEDS = st.integers(0, 2**20)
-COUNTS = st.integers(0, 5)
+COUNTS = st.integers(0, 7)
 SPLITTERS = st.sampled_from(
     [None, LocalSplitter(before=" "), LocalSplitter(before="b"), LocalSplitter("b", "b")]
 )

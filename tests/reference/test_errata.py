@@ -223,6 +223,16 @@ class TestBeam:
         assert beam == pytest.approx(true - lost, abs=CLOSE)
         assert convert_probability(target, ("a",), law.probability) == pytest.approx(true)
 
+    def test_white_space_that_usually_starts_tokens_is_not_enough(self):
+        """Of `a␣␣b` the first space is a token, of `a␣␣` both are one: [a, ␣] loses mass."""
+        merges = [(" ", " "), (" ", "b")]
+        target = SmallBpe("ab ", merges, r" ?[^ ]+| +(?!\S)| +")
+        assert target.encode("a  b") == ("a", " ", " b")
+        assert target.encode("a  ") == ("a", "  ")
+        law = canonical_table(SmallBpe("ab ", []), 9)
+        true = BruteForce(law, target).probability(("a", " "))
+        assert beam_probability(ByteView(law), target, ("a", " ")) < true - 0.005
+
     def test_a_splitter_mends_it(self):
         target = SmallBpe("ab ", [(" ", "b"), ("a", " ")], LocalSplitter(before=" "))
         law = canonical_table(target.truncate(0), 0)
@@ -280,7 +290,8 @@ class TestSampling:
         assert counts[" a"] == counts[" b"] == 0 < expected[" a"]
         assert statistic > limit
 
-    def test_a_prefix_that_is_never_drawn(self):
+    def test_a_prefix_that_is_never_drawn(self, monkeypatch):
+        monkeypatch.setattr("crosstok.reference.beam.ATTEMPTS", 300)
         with pytest.raises(ValueError, match="never began"):
             sample_next_token(ByteView(self.law), self.target, ("a", "b"), random.Random(1))
 
