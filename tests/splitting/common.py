@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from crosstok.splitting import PATTERNS, Splitter, recognise
 
-# Scales the samples; from about 100 on everything that is sampled by default is complete.
+# Scales the samples; at 400 whatever can be exhausted is.
 BUDGET = float(os.environ.get("CROSSTOK_BUDGET", "1"))
 
 # Copied from tokenizer.json files; SmolLM2's from its model card's repository.

@@ -78,7 +78,7 @@ class Oracle:
 def open_texts(splitter: Splitter, longest: int = 5) -> list[bytes]:
     # The oracle's price is the number of continuations.
     price = splitter.n_classes ** REACH[splitter.name]
-    return class_strings(splitter, longest, 8e6 / price * BUDGET)
+    return class_strings(splitter, longest, 3e6 / price * BUDGET)
 
 
 def masks(splitter: Splitter, generator: random.Random) -> list[tuple[int | None, bool]]:
@@ -125,7 +125,7 @@ def test_every_state_is_met_by_a_short_text(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_longer_open_texts_contain_what_their_continuations_do(family):
     splitter, generator = Splitter.by_name(family), random.Random(6)
-    for _ in range(int(400 * BUDGET)):
+    for _ in range(int(200 * BUDGET)):
         some = generator.sample(range(splitter.n_classes), k=generator.randint(1, 5))
         classes = bytes(generator.choices(some, k=generator.randint(6, 30)))
         found = set(splitter.segmentations(classes))
@@ -146,7 +146,7 @@ def cut(splitter: Splitter, classes: bytes, continuation: bytes) -> tuple[int, .
 @pytest.mark.parametrize("family", PATTERNS)
 def test_settled_cuts_are_in_every_segmentation(family):
     splitter = Splitter.by_name(family)
-    for classes in class_strings(splitter, 4, 300 * BUDGET):
+    for classes in class_strings(splitter, 4, 200 * BUDGET):
         settled = splitter.settled_cut(classes)
         every = splitter.segmentations(classes)
         assert all(settled in starts for starts in every)

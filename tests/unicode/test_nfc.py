@@ -71,13 +71,13 @@ def test_every_code_point():
 
 def test_every_pair_of_a_starter_and_a_mark():
     behind = sorted({*marks(), *marks_of_python()})
-    assert_equal(sample([(a, b) for a in active() for b in behind], 300_000))
+    assert_equal(sample([(a, b) for a in active() for b in behind], 150_000))
 
 
 def test_marks_in_threes_behind_a_letter():
     behind = sorted({*marks(), *marks_of_python()})
     choose = random.Random(2).choice
-    count = int(100_000 * BUDGET)
+    count = int(50_000 * BUDGET)
     firsts = [cp for cp in active() if unicode.nfc_composites(cp)]
     probes = [
         (choose(firsts), choose(behind), choose(behind), choose(behind)) for _ in range(count)
@@ -113,7 +113,7 @@ def test_a_boundary_cuts_nfc_in_two(before, after):
 def test_every_boundary_before_an_active_character_holds_behind_every_other():
     choose = random.Random(5).choice
     sharp = [cp for cp in active() if unicode.nfc_boundary_before(cp)]
-    for _ in range(int(100_000 * BUDGET)):
+    for _ in range(int(50_000 * BUDGET)):
         a, b = chr(choose(active())), chr(choose(sharp))
         assert theirs(a + b) == theirs(a) + theirs(b), ascii(a + b)
 
@@ -147,7 +147,21 @@ def composites(cp: int) -> tuple[int, ...]:
 
 # Latin and Greek, whose letters bear several marks, and some others of each kind.
 BASES = [*range(0x20, 0x250), *range(0x391, 0x3CA), *range(0x1E00, 0x2000)]
-BASES += [0x915, 0x9C7, 0x958, 0xCC6, 0xCCA, 0xDD9, 0xDDC, 0x3042, 0x304B, 0x4E00, 0x11099, 0x2ADC]
+BASES += [
+    0x915,
+    0x9C7,
+    0x958,
+    0xCC6,
+    0xCCA,
+    0xDD9,
+    0xDDA,
+    0xDDC,
+    0x3042,
+    0x304B,
+    0x4E00,
+    0x11099,
+    0x2ADC,
+]
 BASES += [0x1100, 0xAC00, 0xAC01, 0x11A8]
 
 
