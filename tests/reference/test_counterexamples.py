@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +26,6 @@ from tests.reference.cases import (
     SEEDS,
     canonical_table,
     examples,
-    ordered_vocabulary,
     shuffled_vocabulary,
 )
 
@@ -210,14 +207,37 @@ class TestUnfinishedCharacters:
         assert is_viable(saved, ("<0xC3>",))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_open_covers_reach_one_token_past_the_end(seed):
-    """Every encoding of a continuation begins with merge(w[:i]) for a cover's place i."""
-    vocabulary = ordered_vocabulary("ab", 4, seed)
-    dice = random.Random(seed)
-    for _ in range(20):
-        w = "".join(dice.choices("ab", k=4))
-        longer = vocabulary.encode(w + "".join(dice.choices("ab", k=4)))
-        inside = [i for i in range(len(longer) + 1) if len("".join(longer[:i])) <= len(w)]
-        left = longer[: max(inside)]
-        assert vocabulary.encode("".join(left)) == left
+class TestOpenPieces:
+    """Section 3's rules for what a continuation can change, merges only and in any order."""
+
+    @examples(100)
+    @given(COUNTS, SEEDS, st.text("ab", min_size=1, max_size=5), st.text("ab", max_size=5))
+    def test_every_continuation_begins_with_a_live_cover(self, count, seed, w, more):
+        vocabulary = shuffled_vocabulary("ab", count, seed)
+        longer = vocabulary.encode(w + more)
+        inside = [k for k in range(len(longer) + 1) if len("".join(longer[:k])) <= len(w)]
+        i = len("".join(longer[: max(inside)]))
+        assert longer[: max(inside)] == vocabulary.encode(w[:i])
+        assert i in live_places(vocabulary, w)
+
+    @examples(100)
+    @given(COUNTS, SEEDS, st.text("ab ", max_size=8))
+    def test_no_token_with_xy_inside_is_a_cut_between_x_and_y(self, count, seed, text):
+        vocabulary = shuffled_vocabulary("ab ", count, seed)
+        encoded = vocabulary.encode(text)
+        ends = {len("".join(encoded[:k])) for k in range(len(encoded) + 1)}
+        for i in range(1, len(text)):
+            if not any(text[i - 1 : i + 1] in token for token in vocabulary.tokens):
+                assert i in ends
+
+
+def live_places(vocabulary: SmallBpe, w: str) -> set[int]:
+    """|w|, and each i for which a token goes on from w[i:] past the end and fits there."""
+    live = {len(w)}
+    for i in range(len(w)):
+        left = vocabulary.encode(w[:i])
+        for token in vocabulary.tokens:
+            reaches = token.startswith(w[i:]) and len(token) > len(w) - i
+            if reaches and vocabulary.is_canonical((*left[-1:], token)):
+                live.add(i)
+    return live

@@ -109,6 +109,11 @@ class TestAlgorithm2:
     def test_the_papers_example(self):
         assert set(relative_cover_search(ABA, ("a", "ab"), 1)) == {("a", "ab"), ("a", "aba")}
 
+    def test_an_invalid_encoding_has_no_covers(self):
+        """[a, b, b] is not valid over V₁, although [ab, b] spells it and decodes from b on."""
+        assert relative_cover_search(ABA, ("a", "b", "b"), 1) == ()
+        assert subset_probability(canonical_table(ABA, 3), ("a", "b", "b"), 1) == 0
+
     def test_the_prose_inverts_the_prefix_test(self):
         assert search_as_the_prose_says(ABA, ("a", "ab"), 1) == {("a", "ab")}
 

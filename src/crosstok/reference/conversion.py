@@ -76,7 +76,8 @@ class ByteView:
     """A native law read byte by byte: Lemma 1 with bytes as the relative alphabet.
 
     It walks the native sequences that have a probability, so splitters, byte fallback and
-    ``ignore_merges`` need no thought: what is not viable has no mass.
+    ``ignore_merges`` need no thought: what is not viable has no mass.  A dead end on the way leaves
+    the number open, so it is raised (`DeadEnd`).
     """
 
     def __init__(self, law: CanonicalLaw) -> None:
