@@ -15,7 +15,7 @@ the runs of *active* characters to `unicodedata`.
 
 **Open texts.**  What may still change when a text goes on is answered for single characters:
 `nfc_boundary_before` (the text may be cut before it), `nfc_composites` (what it may turn into) and
-`nfc_inert_after` (it stays what it is).
+`nfc_inert_after` (it stays what it is); for all characters at once by `nfc_plain` and `nfc_active`.
 """
 
 from __future__ import annotations
@@ -152,6 +152,37 @@ def nfc_inert_after(cp: int) -> bool:
     What is appended to a mark may still be put before it; a starter stays where it is.
     """
     return not nfc_composites(cp)
+
+
+@cache
+def nfc_plain() -> Mask:
+    """The characters that NFC copies: a text of nothing else is its own NFC.
+
+    They are their own NFC, and neither marks nor composed with what stands before them.
+    """
+    plain = ~_mask("joins")
+    for cp in _active_but_syllables():
+        plain[cp] &= nfc(chr(cp)) == chr(cp)
+    plain.setflags(write=False)
+    return plain
+
+
+@cache
+def nfc_active() -> Mask:
+    """The characters that something appended may turn into another: not `nfc_inert_after`."""
+    active = np.zeros(N_CODE_POINTS, np.bool_)
+    active[[cp for cp in _active_but_syllables() if nfc_composites(cp)]] = True
+    active[_HANGUL_FIRST : _HANGUL_LAST + 1 : _TRAILING_JAMO] = True
+    active.setflags(write=False)
+    return active
+
+
+def _active_but_syllables() -> list[int]:
+    """What takes part in normalization, but for Hangul syllables, which are their own NFC."""
+    active = _mask("active").copy()
+    active[_HANGUL_FIRST : _HANGUL_LAST + 1] = False
+    points: list[int] = np.flatnonzero(active).tolist()
+    return points
 
 
 @cache

@@ -193,6 +193,22 @@ def test_what_is_inert_stays_what_it_is():
         assert sorted(theirs(probe)) == sorted(theirs(a) + theirs(b)), ascii(probe)
 
 
+def test_masks_say_the_same_as_single_questions():
+    active_mask, plain = unicode.nfc_active(), unicode.nfc_plain()
+    for cp in [*range(0x3200), *active(), *range(0xABFF, 0xAC40)]:
+        assert active_mask[cp] == (not unicode.nfc_inert_after(cp)), hex(cp)
+        alone = unicode.nfc_boundary_before(cp) and unicode.nfc(chr(cp)) == chr(cp)
+        assert plain[cp] == alone, hex(cp)
+
+
+def test_a_plain_text_is_its_own_normal_form():
+    choose = random.Random(7).choice
+    plain = [cp for cp in active() if unicode.nfc_plain()[cp]]
+    for _ in range(int(20_000 * BUDGET)):
+        text = "".join(chr(choose(plain)) for _ in range(4))
+        assert theirs(text) == text, ascii(text)
+
+
 def test_a_mark_that_belongs_before_its_own():
     """The composed letter is taken apart, though no composite begins with it."""
     assert theirs("\u00e9\u0327") == "\u0229\u0301"

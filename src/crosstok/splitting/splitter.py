@@ -64,7 +64,7 @@ class Splitter:
         return self._class_array(text).tobytes()
 
     def _class_array(self, text: str) -> NDArray[np.uint8]:
-        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
         return self.class_of[points]
 
     def pieces(self, text: str) -> list[int]:
