@@ -104,25 +104,6 @@ def _active_run() -> re.Pattern[str]:
     return re.compile(f"[{''.join(spans)}]+")
 
 
-def nfc_active() -> Mask:
-    """The code points that NFC may change, or that change others: all that it ever looks at."""
-    return _mask("active")
-
-
-@cache
-def nfc_plain() -> Mask:
-    """The code points that NFC leaves as they are and never joins to what stands before them.
-
-    A text of these alone is in normal form.
-    """
-    plain = ~_mask("joins")
-    for cp in np.flatnonzero(_mask("active")).tolist():
-        if plain[cp] and nfc(chr(cp)) != chr(cp):
-            plain[cp] = False
-    plain.setflags(write=False)
-    return plain
-
-
 def nfc_boundary_before(cp: int) -> bool:
     """Whether NFC may always be computed separately before and from this character on.
 

@@ -65,7 +65,8 @@ class Splitter:
 
     def _class_array(self, text: str) -> NDArray[np.uint8]:
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
-        return self.class_of[points]
+        classes: NDArray[np.uint8] = self.class_of[points]
+        return classes
 
     def pieces(self, text: str) -> list[int]:
         """Where the pieces of a whole text end, in characters.
