@@ -89,6 +89,7 @@ class Merger(NamedTuple):
     trie: Trie
     blob: U8  # spellings, concatenated
     at: I64  # [ids + 1] where each id's spelling begins
+    longest: int  # bytes of the longest spelling
 
 
 @njit(cache=True, inline="always")
@@ -490,6 +491,9 @@ def encode_pieces(text: U8, ends: I64, m: Merger, whole: Trie, use_whole: bool, 
         token = NONE
         if use_whole:
             token = whole_token(piece, whole)
+        if token == NONE:
+            # Most pieces are one token, which the merges of its own bytes give.
+            token = whole_token(piece, m.trie)
         if token != NONE:
             ids[count] = token
             stops[count] = ends[k]

@@ -514,7 +514,8 @@ def assemble_merger(arrays: dict[str, Any]) -> bpe.Merger:
     atoms = read_atoms(arrays["blob"], arrays["at"], arrays["kinds"], byte_level)
     spines = bpe.Spines(*(arrays[f"spine_{k}"] for k in range(6)))
     trie = bpe.Trie(*(arrays[key] for key in TRIE_KEYS))
-    return bpe.Merger(merges, atoms, spines, trie, arrays["blob"], arrays["at"])
+    longest = int(np.diff(arrays["at"]).max(initial=1))
+    return bpe.Merger(merges, atoms, spines, trie, arrays["blob"], arrays["at"], longest)
 
 
 def _whole_trie(arrays: dict[str, Any]) -> bpe.Trie:

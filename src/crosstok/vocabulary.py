@@ -16,9 +16,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from crosstok import bpe
 from crosstok.added import AddedTokens
@@ -58,6 +60,17 @@ class Spelling:
     def read(self, spelled: bytes) -> bytes:
         """The text that spelled bytes stand for (the dummy prefix, if any, included)."""
         return spelled.replace(LOW_LINE.encode(), SPACE) if self.low_line else spelled
+
+
+class Cutting(NamedTuple):
+    """What the kernels need to cut a spelled segment into pieces."""
+
+    by_cuts: bool
+    glued: bpe.I64
+    class_of: bpe.U8
+    nxt: Any
+    rec: Any
+    rec_end: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,21 +147,28 @@ class Vocabulary:
     # -- text to ids ------------------------------------------------------------------------------
 
     def encode(self, text: str | bytes) -> list[int]:
-        """The canonical ids of a whole text, specials disabled.
-
-        >>> from crosstok.reference import toy_vocabulary  # doctest: +SKIP
-        """
-        return self.encode_array(text).tolist()
+        """The canonical ids of a whole text, specials disabled."""
+        ids: list[int] = self.encode_array(text).tolist()
+        return ids
 
     def encode_array(self, text: str | bytes) -> bpe.I32:
         """`encode` as an array."""
-        parts = [self.encode_segment(part)[0] if isinstance(part, str) else _one(part)
-                 for part in self.segments(as_text(text))]
-        return np.concatenate(parts) if parts else np.empty(0, np.int32)
+        spelled: list[bytes] = []
+        after: list[int] = []  # the added token behind each segment, or NONE
+        for part in self.segments(as_text(text)):
+            if isinstance(part, str):
+                spelled.append(self.spelling.spell(part).encode())
+                after.append(bpe.NONE)
+            elif after and after[-1] == bpe.NONE:
+                after[-1] = part
+            else:
+                spelled.append(b"")
+                after.append(part)
+        return self._encode_spelled_segments(spelled, after)[0]
 
     def segments(self, text: str) -> Iterable[str | int]:
         """The text's segments, and the ids of the added tokens between them."""
-        data = text.encode()
+        data = text.encode() if self.added else b""
         if not self.added.may_occur(data):
             yield text
             return
@@ -163,8 +183,29 @@ class Vocabulary:
 
     def encode_segment(self, segment: str) -> tuple[bpe.I32, bpe.I64]:
         """Ids of a segment without added tokens, and where each ends in its spelled bytes."""
-        spelled = self.spelling.spell(segment)
-        return self.encode_spelled(spelled.encode(), self.piece_ends(spelled))
+        return self._encode_spelled_segments([self.spelling.spell(segment).encode()], [bpe.NONE])
+
+    def _encode_spelled_segments(
+        self, spelled: list[bytes], after: list[int]
+    ) -> tuple[bpe.I32, bpe.I64]:
+        """Ids of all segments with the added tokens between them, and where each id ends."""
+        text = b"".join(spelled)
+        segment_ends = np.array(list(accumulate(map(len, spelled))), np.int64)
+        ids = np.empty(len(text) + len(after), np.int32)
+        stops = np.empty(len(ids), np.int64)
+        data = np.frombuffer(text, np.uint8)
+        behind = np.array(after, np.int32)
+        count = _encode_segments(data, segment_ends, behind, *self._compiled, ids, stops)
+        if count < 0:
+            raise self.no_symbol(text)
+        return ids[:count], stops[:count]
+
+    @cached_property
+    def _compiled(self) -> tuple[Cutting, bpe.Merger, bpe.Trie, bool]:
+        """What `_encode_segments` needs of this vocabulary."""
+        s = self.splitter
+        cutting = Cutting(self.splits_by_cuts, self.glued, s.class_of, s.nxt, s.rec, s.rec_end)
+        return cutting, self.merger, self.whole, self.ignore_merges
 
     def piece_ends(self, spelled: str) -> bpe.I64:
         """Byte offsets at which the pieces of a spelled segment end.
@@ -191,7 +232,9 @@ class Vocabulary:
         data = np.frombuffer(spelled, np.uint8)
         ids = np.empty(len(data), np.int32)
         stops = np.empty(len(data), np.int64)
-        count = bpe.encode_pieces(data, ends, self.merger, self.whole, self.ignore_merges, ids, stops)
+        count = bpe.encode_pieces(
+            data, ends, self.merger, self.whole, self.ignore_merges, ids, stops
+        )
         if count < 0:
             raise self.no_symbol(spelled)
         return ids[:count], stops[:count]
@@ -225,15 +268,59 @@ def as_text(text: str | bytes) -> str:
         if isinstance(text, bytes):
             return text.decode()
         text.encode()
-    except UnicodeError as error:
-        raise BadInput(
-            f"expected text in valid UTF-8, found {error.reason} at offset {error.start}"  # type: ignore[union-attr]
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise BadInput.explain(
+            "text in valid UTF-8",
+            f"{error.reason} at offset {error.start}",
+            "decode it with the encoding it was written in, or replace what is damaged",
         ) from error
     return text
 
 
-def _one(token: Any) -> bpe.I32:
-    return np.array([token], np.int32)
+@njit(cache=True)
+def _encode_segments(
+    data: bpe.U8, segment_ends: bpe.I64, after: bpe.I32, cutting: Cutting,
+    merger: bpe.Merger, whole: bpe.Trie, use_whole: bool, ids: bpe.I32, stops: bpe.I64,
+) -> int:  # fmt: skip
+    """`piece_ends` and `encode_spelled` of many segments in one call, since a call is what costs.
+
+    Behind each segment comes the id in ``after``, unless that is NONE.
+    """
+    count = 0
+    begin = np.int64(0)
+    for k in range(len(segment_ends)):
+        segment = data[begin : segment_ends[k]]
+        pieces = _piece_ends(segment, cutting)
+        added = bpe.encode_pieces(
+            segment, pieces, merger, whole, use_whole, ids[count:], stops[count:]
+        )
+        if added < 0:
+            return int(added)
+        stops[count : count + added] += begin
+        count += added
+        begin = segment_ends[k]
+        if after[k] != bpe.NONE:
+            ids[count] = after[k]
+            stops[count] = begin
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def _piece_ends(segment: bpe.U8, cutting: Cutting) -> bpe.I64:
+    points = np.empty(len(segment), np.int32)
+    ends = np.empty(len(segment), np.int64)
+    count = bpe.decode_characters(segment, points, ends)
+    pieces = np.empty(count, np.int64)
+    if cutting.by_cuts:
+        return pieces[: bpe.cut_ends(points, ends, count, cutting.glued, pieces)]
+    classes = np.empty(count, np.uint8)
+    for k in range(count):
+        classes[k] = cutting.class_of[points[k]]
+    number = lex(classes, cutting.nxt, cutting.rec, cutting.rec_end, pieces)
+    for k in range(number):
+        pieces[k] = ends[pieces[k] - 1]
+    return pieces[:number]
 
 
 def _utf8_lengths(points: bpe.I32) -> bpe.I64:
