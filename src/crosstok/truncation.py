@@ -91,7 +91,7 @@ def relative_decoding(native: Vocabulary, target: Vocabulary) -> tuple[bpe.I64, 
     Ids that stand for no text have none.  The result is None where the target has no symbol for
     some native token.
     """
-    whole = _same_alone(native, target)
+    whole = untouched(native, target)
     merged = np.flatnonzero((native.kinds == Kind.TEXT) & (np.diff(native.merger.at) > 0))
     merged = np.array([t for t in merged.tolist() if t not in whole], np.int64)
     found = _merge_each(native, merged, target)
@@ -108,7 +108,7 @@ def relative_decoding(native: Vocabulary, target: Vocabulary) -> tuple[bpe.I64, 
     return at, ids
 
 
-def _same_alone(native: Vocabulary, target: Vocabulary) -> dict[int, int]:
+def untouched(native: Vocabulary, target: Vocabulary) -> dict[int, int]:
     """Tokens that no merging touches: fallback bytes, and text-added tokens as they match.
 
     An added token written with ▁ matches text that no decoding gives; it counts as its merges.
