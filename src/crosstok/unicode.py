@@ -116,6 +116,7 @@ def nfc_boundary_before(cp: int) -> bool:
 def nfc_composites(cp: int) -> tuple[int, ...]:
     """All other characters that this one may turn into when the text goes on, in order.
 
+    Of a character whose NFC is several ones (U+0958) the first of these is meant.
     That is more than what it composes with: a mark that belongs before its own is composed first,
     so that e with acute (U+00E9) and a cedilla become e with cedilla (U+0229) and an acute.
 

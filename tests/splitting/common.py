@@ -17,7 +17,7 @@ from crosstok.splitting import PATTERNS, Splitter, recognise
 # Scales the samples; at 400 whatever can be exhausted is.
 BUDGET = float(os.environ.get("CROSSTOK_BUDGET", "1"))
 
-# Copied from tokenizer.json files; SmolLM2's from its model card's repository.
+# The two parts of each tokenizer.json that decide about pieces.
 KNOWN = {
     entry["tokenizer"]: entry
     for entry in json.loads(Path(__file__).with_name("pre_tokenizers.json").read_text("utf-8"))

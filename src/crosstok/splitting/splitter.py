@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
     from crosstok.splitting.automaton import Automaton, BoolArray, StateArray
 
-# In a thread of `_Open`: this piece is known to end at or after the end of the open text.
+# State of a lexer in `_Open`: its piece is known to end at or after the end of the open text.
 _ENDED = -2
 
 Starts = tuple[int, ...]
+Configuration = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -141,15 +142,15 @@ class _Open:
     end lies at or after the text's end whatever comes.  Otherwise that piece ends there or, if it
     dies first, at its last recorded match m; then the lexer starts again at m and reads the same
     characters once more.  We run that second lexer beside the first, a third one behind it and so
-    on: a **thread** each, in the order in which they get their say.  A configuration is the tuple
-    of the threads that are alive, each with its state.
+    on, in the order in which they get their say.  A configuration is the tuple of the lexers that
+    are alive, each with its number and state.
     """
 
     def __init__(self, splitter: Splitter, classes: bytes) -> None:
         self._nxt, self._rec = splitter.nxt.tolist(), splitter.rec.tolist()
         self._rec_end = splitter.rec_end.tolist()
         self._any = (1 << splitter.n_classes) - 1
-        self._starts, states = _threads(splitter, classes)
+        self._starts, states = _lexers(splitter, classes)
         self._initial = tuple(enumerate(states))
 
     def outcomes(self, first: int | None, end: bool) -> set[Starts]:
@@ -158,37 +159,35 @@ class _Open:
         found: set[Starts] = {self._at_end(self._initial)} if end else set()
         waiting = list(dict.fromkeys(self._steps(self._initial, next_classes)))
         seen = set(waiting)
-        for threads in waiting:
-            leader, state = threads[0]
+        for alive in waiting:
+            leader, state = alive[0]
             if state == _ENDED:
                 found.add(self._starts[leader])
                 continue
-            found.add(self._at_end(threads))
-            new = set(self._steps(threads, self._any)) - seen
+            found.add(self._at_end(alive))
+            new = set(self._steps(alive, self._any)) - seen
             seen |= new
             waiting += new
         return found
 
-    def _at_end(self, threads: tuple[tuple[int, int], ...]) -> Starts:
-        """The segmentation if the text ends here: that of the first thread that has a match."""
+    def _at_end(self, alive: Configuration) -> Starts:
+        """The segmentation if the text ends here: that of the first lexer that has a match."""
         return next(
-            self._starts[i] for i, state in threads if state == _ENDED or self._rec_end[state]
+            self._starts[i] for i, state in alive if state == _ENDED or self._rec_end[state]
         )
 
-    def _steps(
-        self, threads: tuple[tuple[int, int], ...], classes: int
-    ) -> Iterator[tuple[tuple[int, int], ...]]:
+    def _steps(self, alive: Configuration, classes: int) -> Iterator[Configuration]:
         for k in range(classes.bit_length()):
             if classes >> k & 1:
-                yield self._step(threads, k)
+                yield self._step(alive, k)
 
-    def _step(self, threads: tuple[tuple[int, int], ...], k: int) -> tuple[tuple[int, int], ...]:
+    def _step(self, alive: Configuration, k: int) -> Configuration:
         """The configuration behind one character more.
 
-        A thread whose piece has ended at or after the text's end makes those behind it needless.
+        A lexer whose piece has ended at or after the text's end makes those behind it needless.
         """
         after: list[tuple[int, int]] = []
-        for i, state in threads:
+        for i, state in alive:
             if state == _ENDED or self._rec[state][k]:
                 after.append((i, _ENDED))
                 break
@@ -197,7 +196,7 @@ class _Open:
         return tuple(after)
 
 
-def _threads(splitter: Splitter, classes: bytes) -> tuple[list[Starts], list[int]]:
+def _lexers(splitter: Splitter, classes: bytes) -> tuple[list[Starts], list[int]]:
     """For each lexer of an open text: the starts of all pieces up to its own, and its state."""
     array = np.frombuffer(classes, np.uint8)
     out = np.empty(len(classes) + 1, np.int64)
