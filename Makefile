@@ -6,6 +6,12 @@ STAMP := $(VENV)/.ready
 # Where a full-scale run writes its result files; empty means print only.
 OUT ?=
 
+# numba keeps what it compiled for as long as the file of the *outer* function is unchanged, and
+# does not see an edit to a compiled function that it calls from another file.  So the name of
+# its cache carries a digest of every file with compiled functions.
+COMPILED := $(shell grep -rlw njit --include='*.py' src/crosstok | sort | xargs cat | cksum | tr -d ' ')
+export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(COMPILED)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test verify lint clean
 
@@ -27,9 +33,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: setup
-	$(BIN)/crosstok inspect \
-		"$$($(BIN)/python -m crosstok.assets gpt2)" \
-		"$$($(BIN)/python -m crosstok.assets qwen2_5)"
+	$(BIN)/crosstok inspect asset:gpt2 asset:qwen2_5
 
 test: setup
 	$(BIN)/python -m pytest
@@ -43,5 +47,5 @@ lint: setup
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .numba_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

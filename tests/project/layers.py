@@ -24,6 +24,7 @@ ORDER = (
     "selfcheck",
     "hub",
     "loading",
+    "quick",
     "settling",
     "alignment",
     "truncation",
@@ -58,6 +59,8 @@ def imported(package: Path, module: str) -> Iterator[tuple[str, str, int]]:
         where = file.relative_to(package.parent)
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             for dotted in targets(node, where):
+                if dotted == f"{package.name}.__version__":
+                    continue  # a constant of the package itself, which loads no module
                 head, *rest = dotted.split(".")
                 if head == package.name:
                     # `import crosstok` alone reaches every module by attribute.
