@@ -17,6 +17,7 @@ from crosstok.reference import (
     SubsetModel,
     TableLM,
     is_viable,
+    is_viable_by_search,
     outcomes,
     settled,
 )
@@ -200,6 +201,14 @@ class TestUnfinishedCharacters:
         assert not is_viable(closed, ("<0xC3>",))
         assert settled(closed, b"\xc3") == ()
         assert outcomes(closed, b"\xc3", ("<0xC3>",)) == {REJECT}
+
+    def test_it_takes_the_whole_character(self):
+        """Merges BD·BD, E4·BDBD: E4 may be followed by BD, but then by nothing more."""
+        bound = SmallBpe(["<0xE4>", "<0xBD>"], [("<0xBD>",) * 2, ("<0xE4>", "<0xBD><0xBD>")])
+        assert bound.is_canonical_pair("<0xE4>", "<0xBD>")
+        assert not is_viable(bound, ("<0xE4>",))
+        assert not is_viable_by_search(bound, ("<0xE4>",))
+        assert is_viable(bound, ("<0xE4><0xBD><0xBD>", "<0xE4><0xBD><0xBD>"))
 
     def test_a_later_merge_can_save_it(self):
         saved = SmallBpe(["a", "<0xC3>", "<0xA8>"], [("<0xA8>", "a"), ("<0xC3>", "<0xA8>")])

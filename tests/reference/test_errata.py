@@ -209,6 +209,7 @@ class TestAlgorithm3:
         truth = BruteForce(CanonicalLaw(model), ABA.truncate(1))
         subset = SubsetModel(model, 1)
         for e in truth.prefixes():
+            assert subset.probability(e) == pytest.approx(truth.probability(e), abs=CLOSE)
             if e[-1:] != (EOS,):
                 assert subset.row(e) == pytest.approx(truth.row(e), abs=1e-10)
 

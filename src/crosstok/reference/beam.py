@@ -63,8 +63,8 @@ def search_beams(
     while open_beams:
         grown = [beam for parent in open_beams for beam in _grow(view, parent)]
         best = sorted(finished + grown, key=lambda beam: -beam[2])[:beams]
-        finished = [beam for beam in best if is_finished(beam, data, whitespace)]
-        open_beams = [beam for beam in best if not is_finished(beam, data, whitespace)]
+        finished = [beam for beam in best if is_finished(beam, whitespace)]
+        open_beams = [beam for beam in best if not is_finished(beam, whitespace)]
     return finished
 
 
@@ -76,10 +76,10 @@ def _grow(view: ByteView, parent: Beam) -> Iterator[Beam]:
         yield (data + (value or b""), value is None, probability * p)
 
 
-def is_finished(beam: Beam, start: bytes, whitespace: bytes = WHITESPACE) -> bool:
-    """Has the text ended, or has white space appeared behind ``start``?"""
+def is_finished(beam: Beam, whitespace: bytes = WHITESPACE) -> bool:
+    """Has a continuation ended the text, or is its last byte white space?"""
     text, ended, _ = beam
-    return ended or (len(text) > len(start) and text[-1] in whitespace)
+    return ended or text[-1] in whitespace
 
 
 def sample_next_token(
