@@ -45,7 +45,9 @@ class AddedTokens:
         for content in (*self.text, *self.control):
             self._insert(content)
         firsts = {content[:1] for content in self.text}
-        self._first = re.compile(b"[" + b"".join(map(re.escape, sorted(firsts))) + b"]" if firsts else b"(?!)")
+        self._first = re.compile(
+            b"[" + b"".join(map(re.escape, sorted(firsts))) + b"]" if firsts else b"(?!)"
+        )
         # Control contents only matter by hiding a text-added token that begins inside them.
         every = firsts | {content[:1] for content in self.control}
         self._any_first = re.compile(
@@ -80,7 +82,8 @@ class AddedTokens:
 
     def _longest(self, text: bytes, start: int) -> tuple[int, int, Node | None]:
         """(end, id, node) of the longest content at ``start``; the node is None unless the text
-        ends while longer contents are still possible."""
+        ends while longer contents are still possible.
+        """
         node = self._trie
         stop, token = start, TERMINAL
         for at in range(start, len(text)):

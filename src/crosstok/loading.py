@@ -8,16 +8,17 @@ the version of `tokenizers`.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosstok import bpe, cache
+from crosstok import bpe, cache, hub
 from crosstok.added import AddedTokens
-from crosstok.errors import BadInput, UnsupportedTokenizer
+from crosstok.errors import BadInput, CrosstokError, UnsupportedTokenizer
 from crosstok.selfcheck import check_against_tokenizers
 from crosstok.splitting import Splitter, recognise
 from crosstok.unicode import nfc
@@ -25,14 +26,22 @@ from crosstok.vocabulary import LOW_LINE, Kind, Spelling, Vocabulary
 
 Json = dict[str, Any]
 CODE_POINTS = 0x110000
+TOKENIZER = "tokenizer.json"
+# Files beside it that name the tokens which end a text; the later one knows more of them.
+CONFIGS = ("tokenizer_config.json", "generation_config.json")
+BYTE_CONTENT = re.compile(r"<0x([0-9A-F]{2})>")  # as `tokenizers` spells a byte fallback
 
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """Which ids begin and end a text; None means: as the tokenizer's own files say."""
+    """Which ids begin and end a text; None means: as the tokenizer's own files say.
+
+    ``config`` holds what the files beside the ``tokenizer.json`` say.
+    """
 
     bos: tuple[int, ...] | None = None
     eos: frozenset[int] | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load(
@@ -46,12 +55,15 @@ def load(
     """Read a tokenizer.
 
     ``source`` is a ``tokenizer.json``, a folder that holds one, a hub id (``"gpt2"``), a
-    `tokenizers.Tokenizer`, or a transformers fast tokenizer.  `load_tiktoken` reads rank files.
+    `tokenizers.Tokenizer`, or a transformers fast tokenizer; `crosstok.ranks` reads rank files.
+    What begins and ends a text is taken from the files unless ``bos`` and ``eos`` say it.
     """
     if isinstance(source, Vocabulary):
         return source
     text, found_name, config = _json_of(source)
-    special = _special(text, config, bos, eos)
+    special = Special(
+        None if bos is None else tuple(bos), None if eos is None else frozenset(eos), config
+    )
     return read_json(text, name=name or found_name, special=special, use_cache=use_cache)
 
 
@@ -62,13 +74,27 @@ def read_json(
     digest = hashlib.sha256(text).hexdigest()
     arrays = cache.fetch(digest) if use_cache else None
     if arrays is None:
-        arrays = compile_json(_parse(text, name), name)
+        arrays = _compile_text(text, name)
         vocabulary = _assemble(arrays, text, digest, name, special)
         check_against_tokenizers(vocabulary)
         if use_cache:
             cache.keep(digest, arrays)
         return vocabulary
     return _assemble(arrays, text, digest, name, special)
+
+
+def _compile_text(text: bytes, name: str) -> dict[str, Any]:
+    data = _parse(text, name)
+    try:
+        return compile_json(data, name)
+    except CrosstokError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise BadInput.explain(
+            f"the parts of a tokenizer.json in {name}",
+            f"{type(error).__name__}: {error}",
+            "the file is damaged; fetch or save it again",
+        ) from error
 
 
 # -- where the JSON comes from --------------------------------------------------------------------
@@ -79,86 +105,88 @@ def _json_of(source: Any) -> tuple[bytes, str, Json]:
         return _json_at(source)
     backend = getattr(source, "backend_tokenizer", source)
     if not hasattr(backend, "to_str"):
-        raise UnsupportedTokenizer(
-            f"expected a fast tokenizer (one with a tokenizer.json), found {type(source).__name__}; "
-            "load it with use_fast=True, or give the path of its tokenizer.json"
+        raise UnsupportedTokenizer.explain(
+            "a fast tokenizer, one with a tokenizer.json",
+            f"an object of type {type(source).__name__}",
+            "load it with use_fast=True, or give the path of its tokenizer.json",
         )
     config: Json = {}
     if backend is not source:
-        config = {
-            "eos_token_id": getattr(source, "eos_token_id", None),
-            "name_or_path": getattr(source, "name_or_path", ""),
-        }
-    name = str(config.get("name_or_path") or type(source).__name__)
-    return backend.to_str().encode(), Path(name).name or name, config
+        wanted = ("eos_token_id", "bos_token", "add_bos_token", "name_or_path")
+        config = {key: getattr(source, key, None) for key in wanted}
+    name = Path(str(config.get("name_or_path") or "")).name or type(source).__name__
+    return backend.to_str().encode(), name, config
 
 
 def _json_at(source: str | Path) -> tuple[bytes, str, Json]:
-    path = Path(source)
+    path = Path(source).expanduser()
     if path.suffix in {".tiktoken", ".model"} and path.is_file():
-        raise UnsupportedTokenizer(
-            f"expected a tokenizer.json, found {path.name}; "
-            "read rank files with load_tiktoken(path, splitter=...), and convert SentencePiece "
-            "models with transformers first"
+        raise UnsupportedTokenizer.explain(
+            "a tokenizer.json",
+            path.name,
+            "read rank files with crosstok.ranks.load_tiktoken(path, splitter=...), and convert "
+            "SentencePiece models with transformers first",
         )
     if path.is_dir():
-        path = path / "tokenizer.json"
+        path = path / TOKENIZER
         if not path.is_file():
-            raise BadInput(
-                f"expected a tokenizer.json in the folder, found none at {path}; "
-                "save the tokenizer with save_pretrained of a fast tokenizer"
+            raise BadInput.explain(
+                "a tokenizer.json in the folder",
+                f"none at {path}",
+                "save the tokenizer with save_pretrained of a fast tokenizer",
             )
     if path.is_file():
         return path.read_bytes(), path.parent.name or path.name, _config_beside(path)
-    return _from_hub(str(source))
-
-
-def _from_hub(name: str) -> tuple[bytes, str, Json]:
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_pretrained(name)
-    except Exception as error:  # tokenizers raises a bare Exception for every cause
-        raise BadInput(
-            f"expected a path or a hub id, found {name!r}: no such file here, and the hub answered: "
-            f"{error}; check the spelling, log in for gated models, or give a local path"
-        ) from error
-    return tokenizer.to_str().encode(), name.rsplit("/", 1)[-1], {}
+    if isinstance(source, Path) or not hub.may_be_an_id(source):
+        raise BadInput.explain(
+            "a tokenizer.json or a folder that holds one",
+            f"nothing at {source}",
+            "check the path; a hub id looks like owner/name",
+        )
+    path = hub.tokenizer_json(source)
+    return path.read_bytes(), source.rsplit("/", 1)[-1], _config_beside(path)
 
 
 def _config_beside(path: Path) -> Json:
     config: Json = {}
-    for name in ("tokenizer_config.json", "generation_config.json"):
+    for name in CONFIGS:
         beside = path.with_name(name)
         if beside.is_file():
-            config.update(json.loads(beside.read_bytes()))
+            try:
+                config.update(json.loads(beside.read_bytes()))
+            except (ValueError, TypeError) as error:
+                raise BadInput.explain(
+                    f"a JSON object in {name} beside {path.name}",
+                    str(error),
+                    "mend the file, or move it away and say bos and eos yourself",
+                ) from error
     return config
 
 
-def _special(text: bytes, config: Json, bos: Any, eos: Any) -> Special:
-    ids = _added_ids(text)
-    if eos is None:
-        eos = _eos_from(config, ids)
-    return Special(None if bos is None else tuple(bos), None if eos is None else frozenset(eos))
-
-
-def _added_ids(text: bytes) -> dict[str, int]:
-    """Contents of the added tokens, cut out of the JSON without parsing the rest."""
-    at = text.find(b'"added_tokens"')
-    if at < 0:
-        return {}
-    start = text.index(b"[", at)
-    found, _ = json.JSONDecoder().raw_decode(text[start:].decode())
-    return {token["content"]: token["id"] for token in found}
-
-
-def _eos_from(config: Json, ids: Mapping[str, int]) -> set[int] | None:
-    by_id = config.get("eos_token_id")
+def _eos(special: Special, ids: Mapping[str, int]) -> frozenset[int]:
+    """The ids that end a text: those that were given, or those that the files name."""
+    if special.eos is not None:
+        return special.eos
+    by_id = special.config.get("eos_token_id")
     if by_id is not None:
-        return set(by_id) if isinstance(by_id, list) else {int(by_id)}
-    token = config.get("eos_token")
-    content = token.get("content") if isinstance(token, dict) else token
-    return {ids[content]} if content in ids else None
+        return frozenset(by_id if isinstance(by_id, list | tuple | set) else {by_id})
+    content = _content(special.config.get("eos_token"))
+    return frozenset({ids[content]} if content in ids else ())
+
+
+def _bos(special: Special, template: list[int], ids: Mapping[str, int]) -> tuple[int, ...]:
+    """The ids that begin a text: those that were given, or those that the files name."""
+    if special.bos is not None:
+        return special.bos
+    content = _content(special.config.get("bos_token"))
+    if not template and special.config.get("add_bos_token") is True and content in ids:
+        return (ids[content],)
+    return tuple(template)
+
+
+def _content(token: Any) -> str:
+    """The content of a token in a tokenizer_config.json: a string, or an object that holds it."""
+    return str(token.get("content") if isinstance(token, dict) else token)
 
 
 # -- what the JSON says ---------------------------------------------------------------------------
@@ -168,15 +196,23 @@ def _parse(text: bytes, name: str) -> Json:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise BadInput(f"expected a tokenizer.json for {name}, found no JSON: {error}") from error
-    if not isinstance(data, dict) or "model" not in data:
-        raise BadInput(f"expected a tokenizer.json for {name}, found JSON without a model")
+        raise BadInput.explain(
+            f"a tokenizer.json for {name}",
+            f"what is no JSON: {error}",
+            "the file is damaged; fetch or save it again",
+        ) from error
+    if not isinstance(data, dict) or not isinstance(data.get("model"), dict):
+        raise BadInput.explain(
+            f"a tokenizer.json for {name}",
+            "JSON without a model",
+            "give the tokenizer.json itself, not one of the files beside it",
+        )
     return data
 
 
 def _refuse(name: str, what: str) -> UnsupportedTokenizer:
     return UnsupportedTokenizer(
-        f"{name}: {what}. crosstok refuses what it cannot reproduce exactly; "
+        f"{name}: {what}; crosstok refuses what it cannot reproduce exactly, "
         "see docs/THEORY.md for what is supported"
     )
 
@@ -224,12 +260,23 @@ def _steps(step: Any, key: str) -> list[Json]:
 
 def check_decoder(decoder: Any, spelling: Spelling, byte_level: bool, name: str) -> None:
     """The decoder must undo the spelling, or ids would not mean the bytes they seem to."""
-    kinds = [step.get("type") for step in _steps(decoder, "decoders")]
+    steps = _steps(decoder, "decoders")
+    kinds = [step.get("type") for step in steps]
     expected = ["ByteLevel"] if byte_level else ["Replace", "ByteFallback", "Fuse"]
     if spelling.dummy_prefix:
         expected.append("Strip")
     if kinds != expected:
         raise _refuse(name, f"expected decoder steps {expected}, found {kinds}")
+    for step in steps:
+        wanted = DECODER_STEPS.get(step["type"], {})
+        if not wanted.items() <= step.items():
+            raise _refuse(name, f"unknown decoder step {json.dumps(step)[:200]}")
+
+
+DECODER_STEPS: Mapping[str, Json] = {
+    "Replace": {"pattern": {"String": LOW_LINE}, "content": " "},
+    "Strip": {"content": " ", "start": 1, "stop": 0},
+}
 
 
 def compile_json(data: Json, name: str) -> dict[str, Any]:
@@ -246,8 +293,12 @@ def compile_json(data: Json, name: str) -> dict[str, Any]:
     if byte_level and spelling.low_line:
         raise _refuse(name, "byte-level with spaces written as ▁")
     check_decoder(data.get("decoder"), spelling, byte_level, name)
-    recognise(data.get("pre_tokenizer"), data.get("normalizer"))
+    splitter = recognise(data.get("pre_tokenizer"), data.get("normalizer"))
     tokens = _read_tokens(data, byte_level, spelling, name)
+    if model.get("ignore_merges"):
+        for content in tokens.control.keys() & tokens.ids.keys():
+            if len(splitter.pieces(content)) == 1:
+                raise _refuse(name, f"the special token {content!r} is also a whole piece of text")
     arrays = _compile_tokens(tokens, model, byte_level, spelling.nfc, name)
     arrays["meta"] = {
         "normalizer": data.get("normalizer"),
@@ -255,7 +306,8 @@ def compile_json(data: Json, name: str) -> dict[str, Any]:
         "ignore_merges": bool(model.get("ignore_merges")),
         "added": tokens.text_added,
         "control": tokens.control,
-        "bos": _bos(data.get("post_processor")),
+        "hiding": tokens.hiding,
+        "bos": _template_bos(data.get("post_processor")),
     }
     return arrays
 
@@ -269,11 +321,15 @@ class Tokens:
     ids: dict[str, int]
     text_added: dict[str, int]
     control: dict[str, int]
+    hiding: list[str]  # the control tokens that are searched together with the text-added ones
 
 
 def _read_tokens(data: Json, byte_level: bool, spelling: Spelling, name: str) -> Tokens:
     vocab: dict[str, int] = data["model"]["vocab"]
-    added: list[Json] = data.get("added_tokens") or []
+    # `tokenizers` passes over added tokens without content.
+    added: list[Json] = [token for token in data.get("added_tokens") or [] if token["content"]]
+    if len(set(vocab.values())) < len(vocab):
+        raise _refuse(name, "two contents with the same id")
     size = 1 + max([*vocab.values(), *(token["id"] for token in added)])
     spelled = [b""] * size
     kinds = np.zeros(size, np.uint8)
@@ -281,14 +337,37 @@ def _read_tokens(data: Json, byte_level: bool, spelling: Spelling, name: str) ->
     for content, token in vocab.items():
         spelled[token], kinds[token] = write(content)
     text_added, control = _read_added(added, byte_level, spelling, name)
-    for content, token in control.items():
+    for token in control.values():
         spelled[token], kinds[token] = b"", Kind.CONTROL
     for content, token in text_added.items():
         spelled[token], kinds[token] = content.encode(), Kind.TEXT
     unk = data["model"].get("unk_token")
     if unk is not None and unk in vocab:
         spelled[vocab[unk]], kinds[vocab[unk]] = b"", Kind.CONTROL
-    return Tokens(spelled, kinds, vocab, text_added, control)
+    _check_control(control, vocab, byte_level, name)
+    return Tokens(spelled, kinds, vocab, text_added, control, _hiding(added))
+
+
+def _check_control(
+    control: Mapping[str, int], vocab: Mapping[str, int], byte_level: bool, name: str
+) -> None:
+    """A special token that is a symbol of text would be control and text at once."""
+    write = byte_level_spelling if byte_level else plain_spelling
+    for content in control.keys() & vocab.keys():
+        spelled, kind = write(content)
+        single = len(spelled if byte_level else content) == 1
+        if kind == Kind.BYTE or (kind == Kind.TEXT and single):
+            raise _refuse(name, f"the special token {content!r} is also a symbol of text")
+
+
+def _hiding(added: list[Json]) -> list[str]:
+    """`tokenizers` searches what is matched before normalisation apart from what is after."""
+    searched = {bool(token["normalized"]) for token in added if not token["special"]}
+    return [
+        token["content"]
+        for token in added
+        if token["special"] and bool(token["normalized"]) in searched
+    ]
 
 
 def byte_level_spelling(content: str) -> tuple[bytes, Kind]:
@@ -301,9 +380,8 @@ def byte_level_spelling(content: str) -> tuple[bytes, Kind]:
 
 def plain_spelling(content: str) -> tuple[bytes, Kind]:
     """Spelling of a SentencePiece-type token; ``<0x0A>`` is the byte 0A."""
-    if len(content) == 6 and content.startswith("<0x") and content.endswith(">"):
-        return bytes([int(content[3:5], 16)]), Kind.BYTE
-    return content.encode(), Kind.TEXT
+    byte = BYTE_CONTENT.fullmatch(content)
+    return (bytes.fromhex(byte[1]), Kind.BYTE) if byte else (content.encode(), Kind.TEXT)
 
 
 def _byte_characters() -> dict[str, int]:
@@ -349,7 +427,7 @@ def _check_text_added(token: Json, byte_level: bool, spelling: Spelling, name: s
         raise _refuse(name, f"added token {content!r} decodes to other bytes than it matches")
 
 
-def _bos(post_processor: Any) -> list[int]:
+def _template_bos(post_processor: Any) -> list[int]:
     """The special ids that a template puts before a text."""
     for step in _steps(post_processor, "processors"):
         if step.get("type") == "TemplateProcessing":
@@ -367,23 +445,41 @@ def _bos(post_processor: Any) -> list[int]:
 def _compile_tokens(
     tokens: Tokens, model: Json, byte_level: bool, normalised: bool, name: str
 ) -> dict[str, Any]:
-    blob = np.frombuffer(b"".join(tokens.spelled), np.uint8)
+    # Writable like arrays from the cache, or every kernel would be compiled once for each.
+    blob = np.frombuffer(bytearray(b"".join(tokens.spelled)), np.uint8)
     at = np.zeros(len(tokens.spelled) + 1, np.int64)
     np.cumsum([len(spelled) for spelled in tokens.spelled], out=at[1:])
     left, right, result = _read_merges(model, tokens.ids, name)
-    return compile_arrays(blob, at, tokens.kinds, left, right, result, byte_level, normalised, name)
+    clash = result[tokens.kinds[result] == Kind.CONTROL]
+    if len(clash):
+        raise _refuse(name, f"the special ids {set(clash[:5].tolist())} also come out of merges")
+    arrays = compile_arrays(
+        blob, at, tokens.kinds, left, right, result, byte_level, normalised, name
+    )
+    # A piece can only be found whole in the model itself, not among the added tokens.
+    inside = np.array(sorted(tokens.ids.values()))
+    spelled = (tokens.kinds[inside] == Kind.TEXT) & (np.diff(at)[inside] > 0)
+    arrays["whole_order"] = spelling_order(blob, at, inside[spelled])
+    return arrays
 
 
-def _read_merges(model: Json, ids: Mapping[str, int], name: str) -> tuple[bpe.I32, bpe.I32, bpe.I32]:
-    pairs = [rule.split(" ") if isinstance(rule, str) else rule for rule in model["merges"]]
+def _pairs(model: Json) -> list[list[str]]:
+    return [rule.split(" ") if isinstance(rule, str) else rule for rule in model["merges"]]
+
+
+def _read_merges(
+    model: Json, ids: Mapping[str, int], name: str
+) -> tuple[bpe.I32, bpe.I32, bpe.I32]:
+    pairs = _pairs(model)
     try:
         left = [ids[pair[0]] for pair in pairs]
         right = [ids[pair[1]] for pair in pairs]
         result = [ids[pair[0] + pair[1]] for pair in pairs]
     except (KeyError, IndexError) as error:
-        raise BadInput(
-            f"{name}: expected merges between tokens of the vocabulary, found {error} in none; "
-            "the file is damaged"
+        raise BadInput.explain(
+            f"merges between tokens of the vocabulary in {name}",
+            f"{error}, which is none",
+            "the file is damaged; fetch or save it again",
         ) from error
     return (np.array(left, np.int32), np.array(right, np.int32), np.array(result, np.int32))
 
@@ -404,15 +500,14 @@ def compile_arrays(
     if np.any(kinds[np.concatenate([left, right, result])] == Kind.BYTE):
         raise _refuse(name, "merges of byte-fallback tokens")
     rank = np.arange(len(left), dtype=np.int32) if rank is None else rank
-    merges = bpe.MergeTable(*bpe.hash_pairs(left, right), rank, result)
+    keys, slots = bpe.hash_pairs(left, right)
+    merges = bpe.MergeTable(keys, slots, rank, result)
     atoms = read_atoms(blob, at, kinds, byte_level)
     parts = bpe.derive(blob, at, kinds == Kind.TEXT, atoms, merges)
     part_left, part_right, left_seg, right_seg, reachable = parts
     reachable = _producible(reachable, blob, at, normalised)
-    _check_control(reachable, kinds, name)
     spines = bpe.build_spines(part_left, part_right, left_seg, right_seg)
     order = spelling_order(blob, at, np.flatnonzero(reachable))
-    whole = spelling_order(blob, at, np.flatnonzero((kinds == Kind.TEXT) & (np.diff(at) > 0)))
     arrays: dict[str, Any] = {
         "blob": blob, "at": at, "kinds": kinds, "reachable": reachable,
         "merge_left": left, "merge_right": right, "rank": rank, "result": result,
@@ -421,7 +516,6 @@ def compile_arrays(
     }  # fmt: skip
     arrays.update({f"spine_{k}": array for k, array in enumerate(spines)})
     arrays.update(zip(TRIE_KEYS, (*bpe.build_trie(blob, at, order), order), strict=True))
-    arrays["whole_order"] = whole
     arrays["glued"] = np.empty(0, np.int64) if byte_level else bpe.glued_pairs(blob, at, order)
     return arrays
 
@@ -463,12 +557,6 @@ def _is_normal(spelled: bytes) -> bool:
     return nfc(text) == text
 
 
-def _check_control(reachable: bpe.Bool, kinds: bpe.U8, name: str) -> None:
-    clash = np.flatnonzero(reachable & (kinds == Kind.CONTROL))
-    if len(clash):
-        raise _refuse(name, f"special ids {clash[:5].tolist()} can also come out of merges")
-
-
 def spelling_order(blob: bpe.U8, at: bpe.I64, tokens: np.ndarray[Any, Any]) -> bpe.I32:
     """Tokens in the order of their spellings, one for each spelling (the lowest id)."""
     data, offsets = blob.tobytes(), at.tolist()
@@ -487,29 +575,28 @@ def _assemble(
     merger = assemble_merger(arrays)
     whole = _whole_trie(arrays) if meta["ignore_merges"] else EMPTY_TRIE
     names = {token: content for content, token in {**meta["added"], **meta["control"]}.items()}
-    eos = special.eos if special.eos is not None else frozenset()
-    bos = special.bos if special.bos is not None else tuple(meta["bos"])
+    ids = {content: token for token, content in names.items()}
     vocabulary = Vocabulary(
         name=name, digest=digest, spelling=spelling, splitter=splitter,
         added=AddedTokens(
             {content.encode(): token for content, token in meta["added"].items()},
-            [content.encode() for content in meta["control"]],
+            [content.encode() for content in meta["hiding"]],
         ),
         merger=merger, whole=whole, ignore_merges=meta["ignore_merges"],
         kinds=arrays["kinds"], reachable=arrays["reachable"], glued=arrays["glued"],
         left=arrays["left"], right=arrays["right"],
-        bos=bos, eos=eos, names=names, notes=(), source=text,
+        bos=_bos(special, meta["bos"], ids), eos=_eos(special, ids), names=names,
+        notes=(), source=text,
     )  # fmt: skip
+    vocabulary.check_ids([*vocabulary.bos, *vocabulary.eos])
     object.__setattr__(vocabulary, "notes", _notes(vocabulary))
     return vocabulary
 
 
 def assemble_merger(arrays: dict[str, Any]) -> bpe.Merger:
     """The kernels' view of the arrays; the hash table and character table are made anew."""
-    merges = bpe.MergeTable(
-        *bpe.hash_pairs(arrays["merge_left"], arrays["merge_right"]),
-        arrays["rank"], arrays["result"],
-    )  # fmt: skip
+    keys, slots = bpe.hash_pairs(arrays["merge_left"], arrays["merge_right"])
+    merges = bpe.MergeTable(keys, slots, arrays["rank"], arrays["result"])
     byte_level = not bool(arrays["characters"][0])
     atoms = read_atoms(arrays["blob"], arrays["at"], arrays["kinds"], byte_level)
     spines = bpe.Spines(*(arrays[f"spine_{k}"] for k in range(6)))
@@ -520,7 +607,8 @@ def assemble_merger(arrays: dict[str, Any]) -> bpe.Merger:
 
 def _whole_trie(arrays: dict[str, Any]) -> bpe.Trie:
     order = arrays["whole_order"]
-    return bpe.Trie(*bpe.build_trie(arrays["blob"], arrays["at"], order), order)
+    child, label, token, low, high = bpe.build_trie(arrays["blob"], arrays["at"], order)
+    return bpe.Trie(child, label, token, low, high, order)
 
 
 def _empty_trie() -> bpe.Trie:
