@@ -26,6 +26,7 @@ from crosstok.reference import (
     relative_encode,
     settled,
 )
+from crosstok.reference.viability import split_utf8
 from tests.reference.cases import (
     COUNTS,
     SEEDS,
@@ -269,5 +270,7 @@ class TestBytesAndCharacters:
 
     def test_surrogates_are_no_text(self):
         surrogate = SmallBpe(["<0xED>", "<0xA0>", "<0x9F>"], [])
+        assert split_utf8(b"a\xed\xa0") is None
+        assert split_utf8(b"a\xed\x9f") == ("a", b"\xed\x9f")
         assert not is_viable(surrogate, ("<0xED>", "<0xA0>"))
         assert is_viable(surrogate, ("<0xED>", "<0x9F>"))
