@@ -80,6 +80,16 @@ class Trie(NamedTuple):
     sorted: I32
 
 
+class Glue(NamedTuple):
+    """What keeps two neighbours together: pairs of characters, or of bytes where these are atoms.
+
+    A boundary whose neighbours stand side by side in no token is a token boundary for ever.
+    """
+
+    bytewise: bool
+    pairs: I64
+
+
 class Merger(NamedTuple):
     """Everything the kernels need of one vocabulary."""
 
@@ -529,37 +539,39 @@ def walk_back(end: int, offset: int, m: Merger, last: I32, ids: I32, stops: I64,
 
 
 @njit(cache=True)
-def glued_pairs(blob: U8, at: I64, order: I32) -> I64:
-    """Hash set of the character pairs that stand inside some token of ``order``."""
+def glued_pairs(blob: U8, at: I64, order: I32, bytewise: bool) -> I64:
+    """Hash set of the characters (or bytes) that stand side by side inside some token."""
     pairs = np.int64(0)
     for k in range(len(order)):
         pairs += at[order[k] + 1] - at[order[k]]
-    size = 4
-    while size < 2 * pairs + 2:
-        size *= 2
-    table = np.full(size, -1, np.int64)
+    table = _empty_set(pairs)
     used = 0
     for k in range(len(order)):
         here = at[order[k]]
         end = at[order[k] + 1]
         previous = np.int64(-1)
         while here < end:
-            length = char_length(blob[here])
-            if here + length > end:
-                break
-            point = code_point(blob, here, length)
+            length = 1 if bytewise else char_length(blob[here])
+            point = np.int64(blob[here])
+            if length > 1:
+                point = code_point(blob, here, length)
             if previous >= 0 and _insert(table, (previous << 21) | point):
                 used += 1
             previous = point
             here += length
-    size = 4
-    while size < 2 * used + 2:
-        size *= 2
-    small = np.full(size, -1, np.int64)
+    small = _empty_set(used)
     for k in range(len(table)):
         if table[k] != -1:
             _insert(small, table[k])
     return small
+
+
+@njit(cache=True)
+def _empty_set(members: int) -> I64:
+    size = 4
+    while size < 2 * members + 2:
+        size *= 2
+    return np.full(size, -1, np.int64)
 
 
 @njit(cache=True)
@@ -574,15 +586,29 @@ def _insert(table: I64, key: int) -> bool:
 
 
 @njit(cache=True)
-def is_glued(table: I64, first: int, second: int) -> bool:
-    """Whether some token contains these two characters side by side."""
+def is_glued(glue: Glue, first: int, second: int) -> bool:
+    """Whether some token reaches over the boundary between these two characters."""
+    if glue.bytewise:
+        first = first if first < 0x80 else 0x80 | (first & 0x3F)
+        second = _lead_byte(second)
     key = (np.int64(first) << 21) | np.int64(second)
-    at = _slot(key, len(table) - 1)
-    while table[at] != -1:
-        if table[at] == key:
+    at = _slot(key, len(glue.pairs) - 1)
+    while glue.pairs[at] != -1:
+        if glue.pairs[at] == key:
             return True
-        at = (at + 1) & (len(table) - 1)
+        at = (at + 1) & (len(glue.pairs) - 1)
     return False
+
+
+@njit(cache=True)
+def _lead_byte(point: int) -> int:
+    if point < 0x80:
+        return point
+    if point < 0x800:
+        return 0xC0 | (point >> 6)
+    if point < 0x10000:
+        return 0xE0 | (point >> 12)
+    return 0xF0 | (point >> 18)
 
 
 @njit(cache=True)
@@ -600,7 +626,7 @@ def decode_characters(text: U8, points: I32, ends: I64) -> int:
 
 
 @njit(cache=True)
-def cut_ends(points: I32, ends: I64, count: int, glued: I64, out: I64) -> int:
+def cut_ends(points: I32, ends: I64, count: int, glued: Glue, out: I64) -> int:
     """Byte ends of the runs between characters that no token holds side by side."""
     cuts = 0
     for k in range(count):

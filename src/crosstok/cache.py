@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-FORMAT = 2
+FORMAT = 3
 META = "meta"
 
 

@@ -516,7 +516,7 @@ def compile_arrays(
     }  # fmt: skip
     arrays.update({f"spine_{k}": array for k, array in enumerate(spines)})
     arrays.update(zip(TRIE_KEYS, (*bpe.build_trie(blob, at, order), order), strict=True))
-    arrays["glued"] = np.empty(0, np.int64) if byte_level else bpe.glued_pairs(blob, at, order)
+    arrays["glued"] = bpe.glued_pairs(blob, at, order, byte_level)
     return arrays
 
 
@@ -583,7 +583,8 @@ def _assemble(
             [content.encode() for content in meta["hiding"]],
         ),
         merger=merger, whole=whole, ignore_merges=meta["ignore_merges"],
-        kinds=arrays["kinds"], reachable=arrays["reachable"], glued=arrays["glued"],
+        kinds=arrays["kinds"], reachable=arrays["reachable"],
+        glued=bpe.Glue(not bool(arrays["characters"][0]), arrays["glued"]),
         left=arrays["left"], right=arrays["right"],
         bos=_bos(special, meta["bos"], ids), eos=_eos(special, ids), names=names,
         notes=(), source=text,

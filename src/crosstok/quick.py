@@ -46,7 +46,7 @@ class Quick(NamedTuple):
     whole: Trie
     use_whole: bool
     cuts: bool
-    glued: I64
+    glued: bpe.Glue
     added: Trie  # contents of the text-added tokens
     low_line: bool
     dummy_prefix: bool

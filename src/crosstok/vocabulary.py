@@ -66,7 +66,7 @@ class Cutting(NamedTuple):
     """What the kernels need to cut a spelled segment into pieces."""
 
     by_cuts: bool
-    glued: bpe.I64
+    glued: bpe.Glue
     class_of: bpe.U8
     nxt: Any
     rec: Any
@@ -87,7 +87,7 @@ class Vocabulary:
     ignore_merges: bool
     kinds: bpe.U8
     reachable: bpe.Bool  # whether merging the token's bytes gives the token
-    glued: bpe.I64  # character pairs inside tokens; used where no splitter cuts
+    glued: bpe.Glue  # neighbours inside tokens; used where no splitter cuts
     left: bpe.I32  # last merge of each token, NONE for atoms
     right: bpe.I32
     bos: tuple[int, ...]
