@@ -24,6 +24,7 @@ ORDER = (
     "selfcheck",
     "hub",
     "loading",
+    "ranks",
     "quick",
     "settling",
     "alignment",

@@ -222,6 +222,31 @@ def family(pre_tokenizer: object, normalizer: object) -> str:
     return name
 
 
+def pre_tokenizer(name: str) -> dict[str, object]:
+    """The part of a tokenizer.json that spells a family, for a byte-level tokenizer.
+
+    >>> family(pre_tokenizer("cl100k"), None)
+    'cl100k'
+    """
+    plain = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    regexes = {
+        "cl100k": (_CL100K,),
+        "qwen2": (_QWEN2,),
+        "o200k": (_O200K,),
+        "mistral_nemo": (_MISTRAL_NEMO,),
+        "deepseek_v3": _DEEPSEEK_V3,
+        "none": (),
+    }
+    steps: list[dict[str, object]] = [
+        {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+        for regex in regexes.get(name, ())
+    ]
+    if name == "smollm2":
+        steps.append({"type": "Digits", "individual_digits": True})
+    steps.append({**plain, "use_regex": name not in regexes})
+    return {"type": "Sequence", "pretokenizers": steps}
+
+
 def _refusal(found: str) -> UnsupportedTokenizer:
     known = ", ".join(sorted(set(_KNOWN.values())))
     return UnsupportedTokenizer.explain(
