@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit  # type: ignore[import-untyped]
+from numba import njit
 
 from crosstok import bpe
 from crosstok.errors import BadInput
@@ -47,7 +47,7 @@ TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templ
 
 
 class Derivations(NamedTuple):
-    """Which merge makes each token, and when; see docs/theory/conversion.md, The merges that fire."""
+    """Which merge makes each token, and when (docs/theory/conversion.md, The merges that fire)."""
 
     rank: bpe.I32  # of a token's last merge; NONE for atoms and for tokens that merging cannot make
     birth: bpe.I32  # the highest rank among all merges of the token's own run, likewise
@@ -82,7 +82,7 @@ def base_tokens(vocabulary: Vocabulary) -> bpe.I64:
     """The ids of atoms: single bytes, characters, and the bytes that characters fall back to."""
     atoms = vocabulary.merger.atoms
     found = np.unique(np.concatenate([atoms.of_byte, atoms.of_char]))
-    return found[found != bpe.NONE].astype(np.int64)
+    return np.array(found[found != bpe.NONE], np.int64)
 
 
 def relative_decoding(native: Vocabulary, target: Vocabulary) -> tuple[bpe.I64, bpe.I32] | None:

@@ -59,7 +59,10 @@ class TokenMap:
 
 
 class Verdict(NamedTuple):
-    """The kind, the reason, and the maps of a token-local conversion (inside a text, at its start)."""
+    """The kind, the reason, and the maps of a token-local conversion.
+
+    ``start`` holds for the first token of a text, ``map`` for all others.
+    """
 
     kind: ConversionKind
     why: str
@@ -77,16 +80,21 @@ def compare(native: Vocabulary, target: Vocabulary) -> Verdict:
     found = relative_decoding(native, target)
     if found is None:
         return Verdict(ConversionKind.GENERAL, f"{target.name} lacks the symbol of a native token")
+    return _by_merges(native, target, TokenMap(*found))
+
+
+def _by_merges(native: Vocabulary, target: Vocabulary, tokens: TokenMap) -> Verdict:
+    """Both read a text alike; what is left to compare is the merges."""
     match = match_tokens(native, target)
     merging = _Merging(native, target, match)
     if merging.gap is None and merging.complete and merging.same_whole:
-        return _same(merging, TokenMap(*found))
+        return _same(merging, tokens)
     odd = _whole_only(target)
     if odd:
         return Verdict(ConversionKind.GENERAL, _odd_whole(target, odd))
     if merging.gap is None:
-        return Verdict(ConversionKind.SUBSET, merging.prefix_reason, *_both(TokenMap(*found)))
-    return _by_pairs(native, target, TokenMap(*found), match, merging.gap)
+        return Verdict(ConversionKind.SUBSET, merging.prefix_reason, *_both(tokens))
+    return _by_pairs(native, target, tokens, match, merging.gap)
 
 
 def _both(tokens: TokenMap) -> tuple[TokenMap, TokenMap]:
@@ -174,9 +182,10 @@ def _overlaps(control: bytes, content: bytes) -> bool:
 
 
 def _atom_obstacle(native: Vocabulary, target: Vocabulary) -> str | None:
-    extra = np.flatnonzero(
-        (target.merger.atoms.of_char != bpe.NONE) & (native.merger.atoms.of_char == bpe.NONE)
-    ) if target.merger.atoms.characters else []  # fmt: skip
+    if not target.merger.atoms.characters:
+        return None
+    ours, theirs = native.merger.atoms.of_char, target.merger.atoms.of_char
+    extra = np.flatnonzero((theirs != bpe.NONE) & (ours == bpe.NONE))
     if not len(extra):
         return None
     return f"{target.name} has a symbol for {chr(extra[0])!r}, which {native.name} spells in bytes"
@@ -251,8 +260,8 @@ class _Merging:
         if self.complete:
             return "the same merges in the same order, with other ids (rank prefix theorem)"
         return (
-            f"the {some:,} merges that fire in {self.target.name} are the first of the {every:,} of "
-            f"{self.native.name} (rank prefix theorem)"
+            f"the {some:,} merges that fire in {self.target.name} are the first of the {every:,} "
+            f"of {self.native.name} (rank prefix theorem)"
         )
 
     def _gap(self) -> str | None:
@@ -370,8 +379,8 @@ def _example(
         found = tokens.convert(ids.astype(np.int64)).tolist()
         if found != expected:
             return (
-                f"the tokens of {_show(text.encode())} stand for {_pieces(target, found)}, but it is "
-                f"encoded as {_pieces(target, expected)}"
+                f"the tokens of {_show(text.encode())} stand for {_pieces(target, found)}, "
+                f"but it is encoded as {_pieces(target, expected)}"
             )
     t, u = pairs[0]
     return (

@@ -53,7 +53,7 @@ class Conversion:
         if isinstance(target, str) and target != "bytes":
             raise BadInput.explain('a Vocabulary or "bytes"', repr(target), "load it first")
         digest = conversion_digest(native, goal)
-        verdict = _verdict(digest, native, goal)
+        verdict = _verdict(native, goal, digest)
         for name, value in (
             ("native", native), ("target", goal), ("kind", verdict.kind), ("why", verdict.why),
             ("digest", digest), ("ends", find_ends(native, goal)),
@@ -99,15 +99,16 @@ def conversion_digest(native: Vocabulary, target: Vocabulary) -> str:
     return hashlib.sha256(json.dumps([FORMAT, *sides]).encode()).hexdigest()
 
 
-_kept: OrderedDict[str, Verdict] = OrderedDict()
+_kept: OrderedDict[tuple[str, ...], Verdict] = OrderedDict()
 _lock = Lock()
 
 
-def _verdict(digest: str, native: Vocabulary, target: Vocabulary) -> Verdict:
-    """`compare`, once for each pair of vocabularies."""
+def _verdict(native: Vocabulary, target: Vocabulary, digest: str) -> Verdict:
+    """`compare`, once for each pair of vocabularies (and of names, which the reason holds)."""
+    key = (digest, native.name, target.name)
     with _lock:
-        found = _kept.pop(digest, None) or compare(native, target)
-        _kept[digest] = found
+        found = _kept.pop(key, None) or compare(native, target)
+        _kept[key] = found
         if len(_kept) > KEPT:
             _kept.popitem(last=False)
     return found
@@ -138,7 +139,7 @@ def byte_vocabulary() -> Vocabulary:
         "id": BYTES_EOS, "content": "<|endoftext|>", "special": True, "normalized": False,
         "single_word": False, "lstrip": False, "rstrip": False,
     }  # fmt: skip
-    model = {
+    model: dict[str, object] = {
         "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
         "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
         "ignore_merges": False, "vocab": BYTE_OF_CHARACTER, "merges": [],

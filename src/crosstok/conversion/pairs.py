@@ -96,7 +96,7 @@ def _lives(
     tokens: bpe.I32, edge: bpe.I32, at: bpe.I32, spine: bpe.I32, until: bpe.I32,
     native_at: bpe.I32, native_spine: bpe.I32, native_until: bpe.I32, match: bpe.I32, size: int,
 ) -> Lives:  # fmt: skip
-    """Collect the lives of the symbols on the spines of ``edge``, the pieces at the tokens' edges."""
+    """Collect the lives of the symbols on the spines of ``edge``, the pieces at the edges."""
     starts = np.zeros(size + 1, np.int64)
     for k in range(len(tokens)):
         for i in range(at[edge[k]], at[edge[k] + 1]):
@@ -122,7 +122,8 @@ def _lives(
 @njit(cache=True)
 def _meets(is_left: bool, rank: int, until: int, born: int, other_born: int) -> bool:
     """Whether a symbol lives long enough for the merge: past its rank, and until the other symbol
-    is born.  On equal ranks the left token's event goes first."""
+    is born.  On equal ranks the left token's event goes first.
+    """
     if is_left:
         return rank < until and other_born < max(born, until)
     return rank <= until and other_born <= max(born, until)
@@ -156,7 +157,8 @@ def _side(
     is_left: bool, x: int, y: int, goal: Run, source: Run, match: bpe.I32, lives: Lives
 ) -> tuple[bpe.I32, int]:
     """The tokens at whose edge the merge x·y may happen; first those, so many, at whose edge the
-    native merge of x and y may not happen."""
+    native merge of x and y may not happen.
+    """
     symbol, other = (x, y) if is_left else (y, x)
     rank = goal.merges.rank[bpe.find_merge(goal.merges, x, y)]
     native_rank, n_born, n_other_born = _native_merge(x, y, is_left, source, match)
@@ -181,13 +183,14 @@ def _native_merge(
     x: int, y: int, is_left: bool, source: Run, match: bpe.I32
 ) -> tuple[int, int, int]:
     """The rank of the native merge of x and y (later than any life if there is none), and when the
-    symbol on this side and the other one are born."""
+    symbol on this side and the other one are born.
+    """
     n_x, n_y = match[x], match[y]
-    if n_x == bpe.NONE or n_y == bpe.NONE:
+    if bpe.NONE in (n_x, n_y):
         return NO_MERGE, bpe.NONE, bpe.NONE
     merge = bpe.find_merge(source.merges, n_x, n_y)
-    rank = NO_MERGE if merge == bpe.NONE else np.int64(source.merges.rank[merge])
-    births = source.birth[n_x], source.birth[n_y]
+    rank = NO_MERGE if merge == bpe.NONE else int(source.merges.rank[merge])
+    births = int(source.birth[n_x]), int(source.birth[n_y])
     return (rank, births[0], births[1]) if is_left else (rank, births[1], births[0])
 
 
