@@ -68,7 +68,7 @@ class Rows:
 
     def __post_init__(self) -> None:
         n, k = self.ids.shape
-        for name, value in self._arrays().items():
+        for name, value in self.arrays().items():
             shape = (n, k) if name in WIDE else (n,)
             if value.shape != shape:
                 raise BadInput.explain(
@@ -77,7 +77,8 @@ class Rows:
                     "give all arrays for the same positions",
                 )
 
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The fields that are arrays and not None, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
@@ -135,7 +136,7 @@ class Rows:
     def astype(self, dtype: npt.DTypeLike) -> Rows:
         """The same rows in another precision, bounds rounded outward."""
         changed: dict[str, Any] = {}
-        for name, value in self._arrays().items():
+        for name, value in self.arrays().items():
             if name in {"ids", "status"}:
                 continue
             toward = {"lower": -np.inf, "upper": np.inf, "rest": np.inf}.get(name)
@@ -150,14 +151,15 @@ class Rows:
             if not -len(self) <= which < len(self):
                 raise IndexError(f"expected a position below {len(self)}, found {which}")
             which = np.array([which])
-        return replace(self, **{name: value[which] for name, value in self._arrays().items()})
+        changed: dict[str, Any] = {name: value[which] for name, value in self.arrays().items()}
+        return replace(self, **changed)
 
     @staticmethod
     def concat(parts: Sequence[Rows]) -> Rows:
         """One batch of several; they must list as many tokens and hold the same fields."""
         if not parts:
             raise BadInput.explain("at least one batch of rows", "none", "skip empty batches")
-        shapes = {(part.law, part.ids.shape[1], tuple(part._arrays())) for part in parts}
+        shapes = {(part.law, part.ids.shape[1], tuple(part.arrays())) for part in parts}
         if len(shapes) > 1:
             raise BadInput.explain(
                 "rows of one law, one k and the same fields",
@@ -165,13 +167,15 @@ class Rows:
                              for law, k, names in sorted(shapes)),
                 "make them with the same settings",
             )  # fmt: skip
-        columns = [part._arrays() for part in parts]
-        joined = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
+        columns = [part.arrays() for part in parts]
+        joined: dict[str, Any] = {
+            name: np.concatenate([part[name] for part in columns]) for name in columns[0]
+        }
         return replace(parts[0], **joined)
 
     def to_dict(self) -> dict[str, npt.NDArray[Any]]:
         """Plain arrays by name; the law is one of them."""
-        return {**self._arrays(), "law": np.array(self.law)}
+        return {**self.arrays(), "law": np.array(self.law)}
 
     @classmethod
     def from_dict(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Rows:
@@ -203,8 +207,10 @@ class Rows:
         return certain
 
     def _unlisted_rivals(self) -> Floats:
-        """How many unlisted tokens can be as likely as each listed one is at the least: as many as
-        their mass allows, none if the likeliest of them cannot."""
+        """How many unlisted tokens can be as likely as each listed one is at the least.
+
+        As many as their mass allows; none if the likeliest of them cannot.
+        """
         lower = self.lower.astype(np.float64)
         mass = np.maximum(1 - lower.sum(1, keepdims=True), 0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -216,13 +222,14 @@ class Rows:
 
         What the precision of the arrays alone explains is allowed; beyond it, ``tolerance``.
         """
-        for what, bad in self._faults(tolerance):
-            if np.any(bad):
-                at = int(np.argmax(bad))
-                raise BadInput.explain(
-                    f"rows with {what}", f"otherwise at position {at} ({self._shown(at)})",
-                    "the row was changed or computed wrongly; do not renormalise it",
-                )  # fmt: skip
+        faults = [(int(np.argmax(bad)), what) for what, bad in self._faults(tolerance) if bad.any()]
+        if not faults:
+            return
+        at, what = min(faults, key=lambda fault: fault[0])
+        raise BadInput.explain(
+            f"rows with {what}", f"otherwise at position {at} ({self._shown(at)})",
+            "the row was changed or computed wrongly; do not renormalise it",
+        )  # fmt: skip
 
     def _faults(self, tolerance: float) -> list[tuple[str, npt.NDArray[np.bool_]]]:
         listed = self.ids != NOTHING
@@ -232,7 +239,7 @@ class Rows:
         excess = _total(self, p) - 1
         slack = tolerance + _total_rounding(self, high - low)
         beyond = np.where(partial, excess > slack, np.abs(excess) > slack)
-        ordered = (0 <= self.lower) & (self.lower <= high) & (low <= self.upper) & (self.upper <= 1)
+        ordered = (self.lower >= 0) & (self.lower <= high) & (low <= self.upper) & (self.upper <= 1)
         masses = [self.control, self.leak, self.undecodable]
         faults = [
             ("a known status", self.status > max(Status)),
@@ -243,10 +250,7 @@ class Rows:
             ("0 ≤ lower ≤ p ≤ upper ≤ 1", (listed & ~ordered).any(1)),
             ("masses from 0 to 1", ~np.all([_is_mass(m, tolerance) for m in masses], axis=0)),
             ("a tail of 0 or more", self.tail < 0),
-            (
-                f"a sum of 1 within {tolerance:g}",
-                ~none & ~(np.abs(excess) < np.inf) | beyond & ~none,
-            ),
+            (f"a sum of 1 within {tolerance:g}", ~none & (beyond | ~np.isfinite(excess))),
         ]
         if self.law == "canonical":
             over = self.control > self.leak + tolerance + np.spacing(self.leak)
@@ -255,9 +259,11 @@ class Rows:
 
     def _shown(self, at: int) -> str:
         _, p, _ = _interval(self.logp)
+        status = int(self.status[at])
+        name = Status(status).name if status <= max(Status) else str(status)
         return (
-            f"{Status(self.status[at]).name if self.status[at] <= max(Status) else self.status[at]}, "
-            f"listed {p[at].sum():.9g}, tail {self.tail[at]:.9g}, control {self.control[at]:.3g}, "
+            f"{name}, listed {p[at].sum():.9g}, tail {self.tail[at]:.9g}, "
+            f"control {self.control[at]:.3g}, "
             f"undecodable {self.undecodable[at]:.3g}, leak {self.leak[at]:.3g}, law {self.law}"
         )
 
@@ -322,5 +328,5 @@ def _is_mass(mass: Floats, tolerance: float) -> npt.NDArray[np.bool_]:
 
 def _repeats(ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     ordered = np.sort(ids, axis=1)
-    again: npt.NDArray[np.bool_] = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != NOTHING)
-    return again.any(1)
+    again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != NOTHING)
+    return np.asarray(again.any(1))
