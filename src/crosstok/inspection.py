@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosstok.alignment import Placed, boundaries, place_tokens
+from crosstok.conversion import Conversion, byte_vocabulary
 from crosstok.errors import BadInput
 from crosstok.loading import load
 from crosstok.settling import Settler
@@ -73,6 +74,14 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class Converted:
+    """What `crosstok.conversion.Conversion` says of the way from native to target."""
+
+    kind: str  # same, padded, bytes, subset or general
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Shared:
     """Tokens that both have, counted by the bytes that they stand for."""
 
@@ -103,9 +112,18 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """A native token that ends a text, and the target's that it becomes."""
+
+    native: Special
+    target: Special | None  # None where the target names none
+
+
+@dataclass(frozen=True, slots=True)
 class Specials:
     """Which special tokens correspond."""
 
+    ends: tuple[End, ...]
     shared: tuple[Match, ...]
     native_only: tuple[Special, ...]
     target_only: tuple[Special, ...]
@@ -151,6 +169,7 @@ class Inspection:
 
     native: Side
     target: Side
+    conversion: Converted
     shared: Shared
     normalizer_differences: tuple[str, ...]
     split_differences: tuple[SplitDifference, ...]
@@ -166,19 +185,25 @@ class Inspection:
 def inspect(native: Any, target: Any, text: str | None = None) -> Inspection:
     """Compare two tokenizers; whatever `crosstok.loading.load` reads will do for each.
 
-    ``text`` is what they are tried on; without one, a short sample of prose, code and numbers in
-    many languages.
+    The target may also be ``"bytes"``, the 256 of them.  ``text`` is what they are tried on; without
+    one, a short sample of prose, code and numbers in many languages.
     """
-    native, target = load(native), load(target)
+    native, target = load(native), _target(target)
+    conversion = Conversion(native, target)
     return Inspection(
         native=_side(native),
         target=_side(target),
+        conversion=Converted(str(conversion.kind), conversion.why),
         shared=_shared(native, target),
         normalizer_differences=tuple(_normalizer_differences(native, target)),
         split_differences=tuple(_split_differences(native.splitter, target.splitter)),
-        specials=_specials(native, target),
+        specials=_specials(conversion),
         text=_on_text(native, target, text),
     )
+
+
+def _target(target: Any) -> Vocabulary:
+    return byte_vocabulary() if isinstance(target, str) and target == "bytes" else load(target)
 
 
 @cache
@@ -279,10 +304,12 @@ def _normalizer_differences(native: Vocabulary, target: Vocabulary) -> Iterator[
             yield f"the {doer} {does}; the {other_one} {does_not}"
 
 
-def _specials(native: Vocabulary, target: Vocabulary) -> Specials:
+def _specials(conversion: Conversion) -> Specials:
+    native, target = conversion.native, conversion.target
     mine, other = _control(native), _control(target)
     my_text, other_text = _added_text(native), _added_text(target)
     return Specials(
+        ends=tuple(_ends(conversion)),
         shared=_matches(mine, other),
         native_only=_others(mine, {*other, *other_text}),
         target_only=_others(other, {*mine, *my_text}),
@@ -290,6 +317,12 @@ def _specials(native: Vocabulary, target: Vocabulary) -> Specials:
         text_in_native=_matches(my_text, other),
         shared_added=len(my_text.keys() & other_text.keys()),
     )
+
+
+def _ends(conversion: Conversion) -> Iterator[End]:
+    for token, becomes in conversion.ends.of.items():
+        other = None if becomes is None else _named(conversion.target, becomes)
+        yield End(_named(conversion.native, token), other)
 
 
 def _control(v: Vocabulary) -> dict[str, int]:

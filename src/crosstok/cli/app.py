@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from crosstok import __version__
-from crosstok.cli.sources import read_text, read_tokenizer, working, write_text
+from crosstok.cli.sources import folder_of, read_text, read_tokenizer, working, write_text
 from crosstok.errors import AssetError, CrosstokError, ModelError, StoreError
 
 FAILED, BAD_INPUT = 1, 2
@@ -21,9 +21,9 @@ FAILED, BAD_INPUT = 1, 2
 NOT_THE_WORDS = (AssetError, ModelError, StoreError)
 
 TOKENIZERS = (
-    "A tokenizer is a tokenizer.json, a folder that holds one, a hub id (gpt2, Qwen/Qwen2.5-7B), "
-    "or asset:NAME for one that the package registries hold (asset:gpt2, asset:qwen2_5; "
-    "python -m crosstok.assets lists them)."
+    "A tokenizer is named by the path of a tokenizer.json or of a folder that holds one, by a hub "
+    "id (Qwen/Qwen2.5-7B), by asset:NAME for one that package registries hold (python -m "
+    "crosstok.assets lists them), or by bytes, which means the 256 bytes."
 )
 
 app = typer.Typer(
@@ -34,6 +34,11 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def examples(*lines: str) -> str:
+    """Lines to try, for the end of a help page, with the mark that keeps them from being joined."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 class _State:
@@ -56,10 +61,19 @@ Debug = Annotated[
     bool,
     typer.Option("--debug", callback=_set_debug, help="Show the traceback of an error."),
 ]
-Tokenizer = Annotated[str, typer.Argument(metavar="TOKENIZER", help="Path, hub id or asset:NAME.")]
+Tokenizer = Annotated[
+    str, typer.Argument(metavar="TOKENIZER", help="Path, hub id, asset:NAME or bytes.")
+]
 
 
-@app.callback()
+@app.callback(
+    help=f"One tokenizer's text in the tokens of another.\n\n{TOKENIZERS}",
+    epilog=examples(
+        "crosstok inspect asset:gpt2 asset:qwen2_5",
+        'crosstok settle asset:gpt2 "The cat\'s"',
+        "crosstok COMMAND --help",
+    ),
+)
 def _crosstok(
     version: Annotated[
         bool,
@@ -67,17 +81,17 @@ def _crosstok(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    r"""One tokenizer's text in the tokens of another.
-
-    \b
-    Examples:
-      crosstok inspect asset:gpt2 asset:qwen2_5
-      crosstok settle asset:gpt2 "The cat's"
-      crosstok COMMAND --help
-    """
+    """One tokenizer's text in the tokens of another."""
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "crosstok inspect asset:gpt2 asset:qwen2_5",
+        "crosstok inspect teacher/tokenizer.json student/ --text corpus.txt",
+        "crosstok inspect asset:gpt2 asset:gemma2 --html picture.html",
+        "cat notes.md | crosstok inspect asset:gpt2 asset:llama3 --text - --json",
+    )
+)
 def inspect(
     native: Annotated[
         str, typer.Argument(metavar="A", help="The native tokenizer: a model was trained on it.")
@@ -110,17 +124,10 @@ def inspect(
     ] = 20_000,
     debug: Debug = False,  # noqa: ARG001 - its callback takes it
 ) -> None:
-    r"""Say what separates two tokenizers, in seconds.
+    """Say what separates two tokenizers, in seconds.
 
     Sizes and families, shared tokens, normalizer and splitter differences, special tokens, the kind
     of conversion and why; and on a text: tokens per byte, shared boundaries, tokens that stay open.
-
-    \b
-    Examples:
-      crosstok inspect asset:gpt2 asset:qwen2_5
-      crosstok inspect teacher/tokenizer.json student/ --text corpus.txt
-      crosstok inspect asset:gpt2 asset:gemma2 --html picture.html
-      cat notes.md | crosstok inspect asset:gpt2 asset:llama3 --text - --json
     """
     given = None if text is None else read_text(text)
     pair = read_tokenizer(native), read_tokenizer(target)
@@ -142,22 +149,22 @@ def inspect(
             typer.echo(f"The picture is in {html}.")
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        'crosstok settle asset:gpt2 "The cat\'s"',
+        'crosstok settle asset:qwen2_5 "x = 12345  "',
+        "printf 'over and ov' | crosstok settle asset:gemma2 - --json",
+    )
+)
 def settle(
     tokenizer: Tokenizer,
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; - is standard input.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     debug: Debug = False,  # noqa: ARG001 - its callback takes it
 ) -> None:
-    r"""Show what is certain about a text that may go on.
+    """Show what is certain about a text that may go on.
 
     Settled tokens are those that no continuation of the text changes; the rest is open.
-
-    \b
-    Examples:
-      crosstok settle asset:gpt2 "The cat's"
-      crosstok settle asset:qwen2_5 "x = 12345  "
-      printf 'over and ov' | crosstok settle asset:gemma2 - --json
     """
     given = read_text(text) if text == "-" else text
     vocabulary = read_tokenizer(tokenizer)
@@ -168,6 +175,38 @@ def settle(
     else:
         for line in settled_lines(vocabulary, given):
             typer.echo(line)
+
+
+@app.command(
+    epilog=examples(
+        "crosstok truncate asset:gpt2 --tokens 16000 gpt2-16k",
+        "crosstok truncate teacher/tokenizer.json --merges 32000 teacher-small",
+    )
+)
+def truncate(
+    tokenizer: Tokenizer,
+    out: Annotated[str, typer.Argument(metavar="OUT", help="The folder to write to.")],
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Keep at most N tokens, base and added tokens included."
+        ),
+    ] = None,
+    merges: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Keep what the first N lines of merges make."),
+    ] = None,
+    debug: Debug = False,  # noqa: ARG001 - its callback takes it
+) -> None:
+    """Cut a tokenizer to the first of its merges and write it.
+
+    The folder can be loaded by tokenizers and transformers. Give either --tokens or --merges: the
+    first N merges are not N tokens, and what is printed says both.
+    """
+    from crosstok.cli.truncated import write_truncation
+
+    vocabulary = read_tokenizer(tokenizer)
+    typer.echo(write_truncation(vocabulary, out, folder_of(tokenizer), tokens, merges))
 
 
 def _print_json(value: dict[str, Any]) -> None:

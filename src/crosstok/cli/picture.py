@@ -50,7 +50,10 @@ def _facts(found: Inspection) -> list[Fact]:
 
 def _remarks(found: Inspection) -> list[str]:
     what = "the built-in sample" if found.text.source == "sample" else "the given text"
-    return [f"On {what}, {found.text.bytes:,} bytes."]
+    return [
+        f"On {what}, {found.text.bytes:,} bytes.",
+        f"Conversion: {found.conversion.kind}. Why: {found.conversion.why}.",
+    ]
 
 
 def percent(share: float | None) -> str:

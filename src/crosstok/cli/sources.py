@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 ASSET = "asset:"
 STDIN = "-"
+BYTES = "bytes"
 
 
 def read_tokenizer(word: str) -> Vocabulary:
-    """The tokenizer that a word names: ``asset:NAME``, a path, or a hub id."""
+    """The tokenizer that a word names: ``asset:NAME``, ``bytes``, a path, or a hub id."""
     with working(f"reading {word}"):
         from crosstok.loading import load
 
@@ -27,12 +28,21 @@ def read_tokenizer(word: str) -> Vocabulary:
             return _read_asset(word.removeprefix(ASSET))
         if word == STDIN:
             raise BadInput.explain("a tokenizer", "'-'", "only texts are read from standard input")
+        if word == BYTES:
+            from crosstok.conversion import byte_vocabulary
+
+            return byte_vocabulary()
         return load(word)
 
 
 def _read_asset(name: str) -> Vocabulary:
-    from crosstok import assets
     from crosstok.loading import load
+
+    return load(_asset_folder(name), name=name)
+
+
+def _asset_folder(name: str) -> Path:
+    from crosstok import assets
 
     if name not in assets.names():
         raise BadInput.explain(
@@ -40,7 +50,17 @@ def _read_asset(name: str) -> Vocabulary:
             f"asset:{name}",
             "choose one of these, or give a path or a hub id",
         )
-    return load(assets.path(name), name=name)
+    return assets.path(name)
+
+
+def folder_of(word: str) -> Path | None:
+    """The folder with a tokenizer's other files, if it lies on this machine."""
+    if word.startswith(ASSET):
+        return _asset_folder(word.removeprefix(ASSET))
+    path = Path(word)
+    if path.is_dir():
+        return path
+    return path.parent if path.is_file() else None
 
 
 def read_text(file: str) -> str:

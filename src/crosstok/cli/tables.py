@@ -14,7 +14,7 @@ from crosstok.cli.wording import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from crosstok.inspection import Inspection, Match, OnText, Side, Special
+    from crosstok.inspection import End, Inspection, Match, OnText, Side, Special
 
 WIDEST = 110  # columns; longer lines are hard to read
 LABEL = 24
@@ -32,6 +32,8 @@ def print_inspection(found: Inspection, console: Console | None = None) -> None:
     _print_rows(console, "Families", _families(found.native, found.target))
     _print_rows(console, "Shared tokens, counted by their bytes", _shared(found))
     _print_rows(console, _text_title(found.text), _on_text(found.text))
+    conversion = found.conversion
+    _print_list(console, "Conversion", [f"{conversion.kind}: {conversion.why}"])
     _print_list(console, "Normalizer differences", found.normalizer_differences)
     _print_rows(console, "Splitter differences", _split_rows(found))
     _print_list(console, "Special tokens", list(_specials(found)))
@@ -156,6 +158,7 @@ def _pieces(pieces: Iterable[str]) -> str:
 
 def _specials(found: Inspection) -> Iterator[str]:
     specials = found.specials
+    yield from map(_end, specials.ends)
     yield f"both have: {_mapped(specials.shared)}"
     yield f"only the native: {_listed(specials.native_only)}"
     yield f"only the target: {_listed(specials.target_only)}"
@@ -165,6 +168,11 @@ def _specials(found: Inspection) -> Iterator[str]:
         yield f"text in the native, control in the target: {_mapped(specials.text_in_native)}"
     if specials.shared_added:
         yield f"text-added tokens that both have: {specials.shared_added:,}"
+
+
+def _end(end: End) -> str:
+    becomes = f"{end.target.name} ({end.target.id})" if end.target else "nothing: name one"
+    return f"end of text: {end.native.name} ({end.native.id}) becomes {becomes}"
 
 
 def _listed(tokens: Sequence[Special]) -> str:
