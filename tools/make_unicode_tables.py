@@ -1,4 +1,3 @@
-# ruff: noqa: INP001
 """Write `src/crosstok/data/unicode_tables.txt` by probing the `tokenizers` package.
 
 `tokenizers` carries three Unicode tables of different age: those of its regular-expression engine
