@@ -317,10 +317,35 @@ def _rewrite(data: Json, vocabulary: Vocabulary, fire: Sequence[int], new_ids: b
         **data,
         "model": model,
         "added_tokens": sorted(added, key=lambda token: token["id"]),
-        "post_processor": _renumber(data.get("post_processor"), new_ids),
+        "post_processor": _with_bos(
+            _renumber(data.get("post_processor"), new_ids), vocabulary, new_ids
+        ),
         "padding": _renumber(data.get("padding"), new_ids),
     }
     return json.dumps(result, ensure_ascii=False).encode()
+
+
+def _with_bos(post_processor: Any, vocabulary: Vocabulary, new_ids: bpe.I32) -> Any:
+    """The post-processor, with a template for BOS where only a class of transformers added it."""
+    if not vocabulary.bos or "TemplateProcessing" in json.dumps(post_processor):
+        return post_processor
+    names = [vocabulary.names[token] for token in vocabulary.bos]
+    special = {
+        name: {"id": name, "ids": [int(new_ids[token])], "tokens": [name]}
+        for name, token in zip(names, vocabulary.bos, strict=True)
+    }
+    before = [{"SpecialToken": {"id": name, "type_id": 0}} for name in names]
+    first = [*before, {"Sequence": {"id": "A", "type_id": 0}}]
+    template = {
+        "type": "TemplateProcessing",
+        "single": first,
+        "pair": [*first, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": special,
+    }
+    return {
+        "type": "Sequence",
+        "processors": [step for step in (post_processor, template) if step is not None],
+    }
 
 
 def _renumber(part: Any, new_ids: bpe.I32) -> Any:
