@@ -40,7 +40,8 @@ def entry(digest: str) -> Path:
 def fetch(digest: str) -> dict[str, Any] | None:
     """The arrays kept for a tokenizer, or None where there are none that can be read."""
     try:
-        with np.load(entry(digest), allow_pickle=False) as stored:
+        # Opened here, because numpy leaves a damaged archive's file open.
+        with entry(digest).open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays: dict[str, Any] = {key: stored[key] for key in stored.files}
         meta = json.loads(arrays.pop(META).tobytes())
         expected = meta.pop("holds")

@@ -296,6 +296,8 @@ def compile_json(data: Json, name: str) -> dict[str, Any]:
     splitter = recognise(data.get("pre_tokenizer"), data.get("normalizer"))
     tokens = _read_tokens(data, byte_level, spelling, name)
     if model.get("ignore_merges"):
+        if splitter.name == "none":
+            raise _refuse(name, "ignore_merges without a splitter: a whole text may be one token")
         for content in tokens.control.keys() & tokens.ids.keys():
             if len(splitter.pieces(content)) == 1:
                 raise _refuse(name, f"the special token {content!r} is also a whole piece of text")
