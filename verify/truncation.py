@@ -82,7 +82,7 @@ def check(suite: Suite, native: Vocabulary, merges: int, count: int) -> None:
 
 
 def kept_whole(native: Vocabulary, merges: int) -> Tokenizer:
-    """The prefix as it must not be written: with ignore_merges, and every part of a merge a token."""
+    """The prefix as it must not be written: with ignore_merges, all parts of merges as tokens."""
     data: dict[str, Any] = json.loads(native.source)
     model = data["model"]
     pairs = [rule if isinstance(rule, list) else rule.split(" ") for rule in model["merges"]]
