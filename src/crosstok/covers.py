@@ -189,18 +189,19 @@ def _may_stand(
 
 
 @njit(cache=True)
-def next_in_piece(previous: int, begun: U8, state: int, m: Merger, cutter: Cutter, out: I32) -> int:
-    """Tokens that may follow ``previous`` inside the same piece, right at the text's end."""
-    return covers_below(m.trie, ROOT, previous, begun, state, m, cutter, False, out)
+def character_range(begun: U8) -> tuple[int, int]:
+    """The first and the last code point whose UTF-8 begins with these bytes."""
+    missing, value, low, high = _read_begun(begun)
+    shift = 6 * (missing - 1)
+    first = ((value << 6) | (low & 0x3F)) << shift
+    last = ((((value << 6) | (high & 0x3F)) + 1) << shift) - 1
+    return first, last
 
 
 @njit(cache=True)
 def falls_back(begun: U8, m: Merger) -> bool:
     """Whether some character that begins with these bytes is not in the vocabulary."""
-    missing, value, low, high = _read_begun(begun)
-    shift = 6 * (missing - 1)
-    first = ((value << 6) | (low & 0x3F)) << shift
-    last = ((((value << 6) | (high & 0x3F)) + 1) << shift) - 1
+    first, last = character_range(begun)
     for point in range(first, last + 1):
         if m.atoms.of_char[point] == NONE:
             return True

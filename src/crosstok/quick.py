@@ -125,6 +125,8 @@ def _tail(text: U8, fresh: bool, q: Quick, ids: I32, numbers: I64) -> int:
         return NOT_QUICK
     numbers[0], numbers[1] = found[0], found[1]
     numbers[2], numbers[3] = raw[found[2]], raw[found[3]]
+    if numbers[2] == 0:
+        numbers[1] = 0  # the dummy prefix alone has no place in the raw text
     return 0
 
 
@@ -293,16 +295,16 @@ def _sure_cuts(
     """Byte ends of the pieces that are closed for ever, and the state of the open one."""
     if q.cuts:
         pieces = bpe.cut_ends(points, ends, count, q.glued, cuts)
-        return max(pieces - 1, 0), 0
+        return max(pieces - 1, 0), np.int64(q.cutter.nxt[0, 0])
     classes = np.empty(count, np.uint8)
     for k in range(count):
         classes[k] = q.cutter.class_of[points[k]]
     starts, state, _ = follow(classes, 0, q.cutter.nxt, q.rec, cuts)
     if count > 0 and not q.sure[state]:
-        return NOT_QUICK, 0
+        return NOT_QUICK, np.int64(0)
     for k in range(1, starts):
         cuts[k - 1] = ends[cuts[k] - 1]
-    return starts - 1, state
+    return starts - 1, np.int64(state)
 
 
 @njit(cache=True)
@@ -340,7 +342,7 @@ def _settle_piece(
         end = starts[k] if end == NONE else _common(end, starts[k], last, m)
     if end == NONE:
         return NOT_QUICK, 0
-    stops = np.empty(size, np.int64)
+    stops = np.empty(before + size, np.int64)
     added = bpe.walk_back(end, anchor, m, last, ids, stops, before)
     return before + added, anchor + end
 

@@ -20,50 +20,46 @@ All work starts at the **anchor**, the last piece boundary that no continuation 
 import codecs
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from crosstok import bpe
-from crosstok.added import Half, Match
+from crosstok.added import AddedTokens, Half, Match
 from crosstok.bpe import NONE
 from crosstok.covers import (
+    character_range,
     covers_below,
     cutter_of,
     falls_back,
     find_node,
-    next_in_piece,
     open_piece,
 )
 from crosstok.errors import BadInput
 from crosstok.quick import quick_of, quick_tail
-from crosstok.splitting import follow
+from crosstok.splitting import Splitter, follow
 from crosstok.unicode import nfc, nfc_boundary_before, nfc_composites
-from crosstok.vocabulary import Kind, Vocabulary, as_text
+from crosstok.vocabulary import LOW_LINE, SPACE, Kind, Vocabulary, as_text
 
 FEW = 2  # how many next tokens are enough to know that there are several
-
-
-class Cover(NamedTuple):
-    """The next token of a reading begins at ``start`` of the open text and reaches past its end."""
-
-    start: int
-    tokens: tuple[int, ...]  # some of the tokens it may be; all of them if fewer than FEW
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One way in which an open text may be encoded.
 
-    ``tokens`` end at ``stops`` (bytes of the raw text).  Without a cover there is a token boundary
-    at the text's end, and anything may follow.
+    ``tokens`` end at ``stops`` (bytes of the raw text).  ``following`` holds some of the tokens that
+    may come next, all of them if they are fewer than FEW; it is empty where anything may come.
+    ``boundary``: the next token begins at the text's end; else it reaches past it.
     """
 
     tokens: tuple[int, ...]
     stops: tuple[int, ...]
-    cover: Cover | None = None
+    boundary: bool = True
+    following: tuple[int, ...] = ()
 
 
 class Tail(NamedTuple):
@@ -112,6 +108,44 @@ class Settled:
 # -- readings -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """In what script a text is given: raw, or already spelled as native ids spell it.
+
+    Spelled text is in normal form and stays so; it holds the dummy prefix, and its spaces are ▁.
+    """
+
+    v: Vocabulary
+    added: AddedTokens
+    spelled: bool
+
+    def spell(self, text: str, fresh: bool) -> str:
+        """`Spelling.spell`; only a segment's start gets the dummy prefix."""
+        if self.spelled:
+            return text
+        if self.v.spelling.dummy_prefix and not fresh:
+            return text.replace(" ", LOW_LINE)
+        return self.v.spelling.spell(text)
+
+    @property
+    def normalises(self) -> bool:
+        """Whether what follows may change the characters that are there."""
+        return self.v.spelling.nfc and not self.spelled
+
+
+@lru_cache(maxsize=256)
+def _script(v: Vocabulary, spelled: bool) -> _Script:
+    if not spelled or not v.spelling.low_line:
+        return _Script(v, v.added, spelled)
+    low_line = LOW_LINE.encode()
+    text = {
+        content.replace(b" ", low_line): token
+        for content, token in v.added.text.items()
+        if low_line not in content  # matches a literal ▁ of raw text, which no ids stand for
+    }
+    return _Script(v, AddedTokens(text, v.added.control), spelled)
+
+
 def split_character(text: bytes) -> tuple[str, bytes]:
     """The complete characters of a text and the bytes of a last, incomplete one."""
     try:
@@ -129,44 +163,46 @@ def readings(vocabulary: Vocabulary, text: bytes, *, fresh: bool = True) -> list
 
     ``fresh``: the text begins a segment (the start of the whole text, or behind an added token).
     """
-    return list(_branches(vocabulary, text, fresh, normal=False))
+    return list(_branches(_script(vocabulary, False), text, fresh))
 
 
-def _branches(v: Vocabulary, text: bytes, fresh: bool, normal: bool) -> Iterator[Reading]:
+def _branches(s: _Script, text: bytes, fresh: bool) -> Iterator[Reading]:
     """The readings for each way in which half-typed added tokens may turn out."""
-    if not v.added.may_occur(text):
-        yield from _open_segment(v, text, 0, fresh, normal)
+    if not s.added.may_occur(text):
+        yield from _open_segment(s, text, 0, fresh)
         return
-    matches, halves = v.added.halves(text)
-    tokens, stops, at = _closed(v, text, matches, len(text), fresh)
-    for reading in _open_segment(v, text[at:], at, fresh or at > 0, normal):
-        yield Reading(tokens + reading.tokens, stops + reading.stops, reading.cover)
+    matches, halves = s.added.halves(text)
+    tokens, stops, at = _closed(s, text, matches, fresh)
+    for reading in _open_segment(s, text[at:], at, fresh or at > 0):
+        yield replace(
+            reading, tokens=tokens + reading.tokens, stops=stops + reading.stops
+        )
     for half in halves:
-        yield _completed(v, text, matches, half, fresh)
+        yield _completed(s, text, matches, half, fresh)
 
 
 def _completed(
-    v: Vocabulary, text: bytes, matches: Sequence[Match], half: Half, fresh: bool
+    s: _Script, text: bytes, matches: Sequence[Match], half: Half, fresh: bool
 ) -> Reading:
     """The reading in which a half-typed added token is completed: its segment ends before it."""
     before = [match for match in matches if match.stop <= half.start]
-    tokens, stops, at = _closed(v, text, before, half.start, fresh)
+    tokens, stops, at = _closed(s, text, before, fresh)
     if at < half.start:
-        more, ends = _encode_closed(v, text[at : half.start], at, fresh or at > 0)
+        more, ends = _encode_closed(s, text[at : half.start], at, fresh or at > 0)
         tokens, stops = tokens + more, stops + ends
-    return Reading(tokens, stops, Cover(half.start, half.tokens))
+    return Reading(tokens, stops, boundary=False, following=half.tokens)
 
 
 def _closed(
-    v: Vocabulary, text: bytes, matches: Iterable[Match], end: int, fresh: bool
+    s: _Script, text: bytes, matches: Iterable[Match], fresh: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Tokens of the segments and added tokens up to the last match before ``end``."""
+    """Tokens of the segments and added tokens up to the end of the last match."""
     tokens: list[int] = []
     stops: list[int] = []
     at = 0
     for match in matches:
         if match.start > at:
-            more, ends = _encode_closed(v, text[at : match.start], at, fresh or at > 0)
+            more, ends = _encode_closed(s, text[at : match.start], at, fresh or at > 0)
             tokens += more
             stops += ends
         tokens.append(match.token)
@@ -176,21 +212,14 @@ def _closed(
 
 
 def _encode_closed(
-    v: Vocabulary, segment: bytes, base: int, fresh: bool
+    s: _Script, segment: bytes, base: int, fresh: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tokens and raw stops of a segment that has ended."""
     text = segment.decode()
-    spelled = _spell(v, text, fresh)
-    ids, ends = v.encode_spelled(spelled.encode(), v.piece_ends(spelled))
-    to_raw = _raw_offsets(v, text, spelled, base)
+    spelled = s.spell(text, fresh)
+    ids, ends = s.v.encode_spelled(spelled.encode(), s.v.piece_ends(spelled))
+    to_raw = _raw_offsets(s.v, text, spelled, base)
     return tuple(ids.tolist()), tuple(to_raw(end) for end in ends.tolist())
-
-
-def _spell(v: Vocabulary, text: str, fresh: bool) -> str:
-    """`Spelling.spell`; only a segment's start gets the dummy prefix."""
-    if v.spelling.dummy_prefix and not fresh:
-        return text.replace(" ", "▁")
-    return v.spelling.spell(text)
 
 
 class _Same:
@@ -202,37 +231,59 @@ class _Same:
     def __call__(self, end: int) -> int:
         return self._base + end
 
+    def is_exact(self, end: int) -> bool:
+        """Whether this place of the spelled text is one of the raw text too."""
+        return True
+
 
 class _Table:
     """Raw offsets by table; a place that has none gets the largest one surely before it."""
 
-    def __init__(self, table: list[int]) -> None:
+    def __init__(self, table: list[int], vague: frozenset[int] = frozenset()) -> None:
         self._table = table
+        self._vague = vague
 
     def __call__(self, end: int) -> int:
         return self._table[min(end, len(self._table) - 1)]
 
+    def is_exact(self, end: int) -> bool:
+        """Whether this place of the spelled text is one of the raw text too."""
+        return end not in self._vague
 
-def _raw_offsets(v: Vocabulary, raw: str, spelled: str, base: int) -> "_Same | _Table":
+
+RawOffsets: TypeAlias = _Same | _Table
+
+
+def _raw_offsets(v: Vocabulary, raw: str, spelled: str, base: int) -> RawOffsets:
     if raw == spelled:
         return _Same(base)
-    table = [base]
-    if v.spelling.low_line:
-        if len(spelled) > len(raw):  # the dummy prefix stands for nothing
-            table += [base] * 3
-        for character in raw:
-            size = len(character.encode())
-            at = table[-1]
-            if character == " ":
-                table += [at, at, at + 1]
-            else:
-                table += [at + k for k in range(1, size + 1)]
-        return _Table(table)
-    for chunk in normal_chunks(raw):
-        written = len(nfc(chunk).encode())
+    return _low_line_offsets(raw, spelled, base) if v.spelling.low_line else _nfc_offsets(raw, base)
+
+
+def _low_line_offsets(raw: str, spelled: str, base: int) -> _Table:
+    table, vague = [base], frozenset[int]()
+    if len(spelled) > len(raw):  # the dummy prefix stands for nothing
+        table, vague = [base] * 4, frozenset({1, 2, 3})
+    for character in raw:
         at = table[-1]
-        table += [at] * (written - 1) + [at + len(chunk.encode())]
-    return _Table(table)
+        if character == " ":
+            table += [at, at, at + 1]
+        else:
+            table += range(at + 1, at + 1 + len(character.encode()))
+    return _Table(table, vague)
+
+
+def _nfc_offsets(raw: str, base: int) -> _Table:
+    table, vague = [base], []
+    for chunk in normal_chunks(raw):
+        written, at = nfc(chunk), table[-1]
+        size = len(written.encode())
+        if written == chunk:
+            table += range(at + 1, at + 1 + size)
+        else:
+            vague += range(len(table), len(table) + size - 1)
+            table += [at] * (size - 1) + [at + len(chunk.encode())]
+    return _Table(table, frozenset(vague))
 
 
 def normal_chunks(text: str) -> Iterator[str]:
@@ -254,18 +305,20 @@ def _last_chunk(text: str) -> int:
     return 0
 
 
-def _open_segment(
-    v: Vocabulary, segment: bytes, base: int, fresh: bool, normal: bool
-) -> Iterator[Reading]:
-    """Readings of the last segment, which goes on. ``normal``: so that it stays normalised."""
+def _open_segment(s: _Script, segment: bytes, base: int, fresh: bool) -> Iterator[Reading]:
+    """Readings of the last segment, which goes on."""
+    v = s.v
     complete, begun = split_character(segment)
-    if not v.spelling.nfc or normal:
-        spelled = complete if normal else _spell(v, complete, fresh)
-        if v.spelling.dummy_prefix and fresh and not complete and begun:
-            spelled = "▁"
+    if not s.normalises:
+        spelled = s.spell(complete, fresh)
+        if begun and not complete and fresh and not s.spelled and v.spelling.dummy_prefix:
+            spelled = LOW_LINE
         yield from _open_pieces(v, spelled, begun, _raw_offsets(v, complete, spelled, base))
         return
-    for text, cut in _normal_forms(complete, begun):
+    missing = v.missing_bytes
+    for k, (text, cut) in enumerate(_normal_forms(complete, begun)):
+        if k and missing and not set(missing).isdisjoint(text.encode()):
+            continue  # no text with this composite can be encoded
         yield from _open_pieces(v, text, cut, _raw_offsets(v, complete, text, base))
 
 
@@ -277,6 +330,8 @@ def _normal_forms(complete: str, begun: bytes) -> Iterator[tuple[str, bytes]]:
     at = _last_chunk(complete)
     fixed, last = nfc(complete[:at]), complete[at:]
     written = nfc(last)
+    if last and not nfc_boundary_before(ord(last[0])):
+        yield fixed, b""  # a mark without a letter: another may be put before it
     if len(last) <= 1 or written[:1] == last[:1] == written:
         yield fixed + written, begun
     else:
@@ -289,30 +344,58 @@ def _normal_forms(complete: str, begun: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _open_pieces(
-    v: Vocabulary, spelled: str, begun: bytes, to_raw: "_Same | _Table"
+    v: Vocabulary, spelled: str, begun: bytes, to_raw: RawOffsets
 ) -> Iterator[Reading]:
-    """Readings of spelled text, for each way in which it may be cut into pieces."""
+    """Readings of spelled text, for each way in which it may be cut into pieces.
+
+    An incomplete character belongs to the last piece or begins the next one.
+    """
     data = np.frombuffer(spelled.encode() + begun, np.uint8)
     points = np.frombuffer(spelled.encode("utf-32-le"), np.int32)
     ends = np.cumsum(_lengths(points))
-    for starts, state in _segmentations(v, points):
-        cuts = np.array([0 if start == 0 else ends[start - 1] for start in starts] or [0], np.int64)
-        ids, stops = v.encode_spelled(data[: cuts[-1]].tobytes(), cuts[1:])
-        closed = tuple(ids.tolist()), tuple(to_raw(stop) for stop in stops.tolist())
-        yield from _open_piece(v, data, int(cuts[-1]), begun, state, closed, to_raw)
+    size = len(data) - len(begun)
+    classes = _classes_of(v.splitter, begun) if begun else None
+    for starts, state in _segmentations(v, points, classes):
+        cuts = [int(ends[start - 1]) if start else 0 for start in starts] or [0]
+        joined = not begun or not starts or v.splitter.may_go_on(state, classes)
+        if joined:
+            closed = _encode_pieces(v, data, cuts, to_raw)
+            yield from _open_piece(v, data, cuts[-1], begun, state, closed, to_raw)
+        if begun and starts and v.splitter.may_end(state, classes, end=False):
+            closed = _encode_pieces(v, data, [*cuts, size], to_raw)
+            yield from _open_piece(v, data, size, begun, 0, closed, to_raw)
+
+
+@lru_cache(maxsize=4096)
+def _classes_of(splitter: Splitter, begun: bytes) -> int:
+    """Bit mask of the classes of all characters that begin with these bytes."""
+    first, last = character_range(np.frombuffer(begun, np.uint8))
+    return sum(1 << k for k in set(splitter.class_of[first : last + 1].tolist()))
+
+
+def _encode_pieces(
+    v: Vocabulary, data: bpe.U8, cuts: Sequence[int], to_raw: RawOffsets
+) -> "Closed":
+    ids, stops = v.encode_spelled(data[: cuts[-1]].tobytes(), np.array(cuts[1:], np.int64))
+    return tuple(ids.tolist()), tuple(to_raw(stop) for stop in stops.tolist())
 
 
 def _lengths(points: bpe.I32) -> bpe.I64:
     return 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
 
 
-def _segmentations(v: Vocabulary, points: bpe.I32) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Piece starts (in characters) and the splitter's state in the last piece."""
+def _segmentations(
+    v: Vocabulary, points: bpe.I32, first: int | None
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Piece starts (in characters) and the splitter's state in the last piece.
+
+    ``first``: the classes of the character that has begun, if any.
+    """
     if v.splits_by_cuts:
-        yield _cut_starts(v, points), 0
+        yield _cut_starts(v, points), int(v.splitter.nxt[0, 0]) if len(points) else 0
         return
     classes = v.splitter.class_of[points].tobytes()
-    for starts in v.splitter.segmentations(classes):
+    for starts in v.splitter.segmentations(classes, first, end=first is None):
         last = starts[-1] if starts else 0
         yield starts, v.splitter.state_after(classes[last:])
 
@@ -329,29 +412,17 @@ Closed = tuple[tuple[int, ...], tuple[int, ...]]
 
 def _open_piece(
     v: Vocabulary, data: bpe.U8, start: int, begun: bytes, state: int, closed: Closed,
-    to_raw: "_Same | _Table",
+    to_raw: RawOffsets,
 ) -> Iterator[Reading]:  # fmt: skip
     """Readings for each live cover of the last piece, which begins at ``start``."""
-    piece = data[start:]
-    size = len(piece)
-    tree = _Tree(v, piece, begun, state)
-    for at, tokens in tree.covers():
-        yield _reading(closed, tree.path(at), start, to_raw, Cover(to_raw(start + at), tokens))
-    for path in tree.boundaries():
-        yield _reading(closed, path, start, to_raw, None)
-    if v.ignore_merges and size:
-        longer = tree.whole_covers()
-        if longer:
-            yield _reading(closed, [], start, to_raw, Cover(to_raw(start), longer))
+    tree = _Tree(v, data[start:], begun, state)
+    for path, boundary, following in tree.readings():
+        tokens = closed[0] + tuple(token for token, _ in path)
+        stops = closed[1] + tuple(to_raw(start + stop) for _, stop in path)
+        yield Reading(tokens, stops, boundary, following)
 
 
-def _reading(
-    closed: Closed, path: list[tuple[int, int]], start: int, to_raw: "_Same | _Table",
-    cover: Cover | None,
-) -> Reading:  # fmt: skip
-    tokens = closed[0] + tuple(token for token, _ in path)
-    stops = closed[1] + tuple(to_raw(start + stop) for _, stop in path)
-    return Reading(tokens, stops, cover)
+Path = list[tuple[int, int]]
 
 
 class _Tree:
@@ -377,9 +448,9 @@ class _Tree:
     def _has_path(self, at: int) -> bool:
         return at == 0 or int(self._last[at]) != NONE
 
-    def path(self, at: int) -> list[tuple[int, int]]:
+    def path(self, at: int) -> Path:
         """Tokens of merge(piece[:at]) with their ends."""
-        found: list[tuple[int, int]] = []
+        found: Path = []
         offsets = self._v.merger.at
         while at > 0:
             token = int(self._last[at])
@@ -387,66 +458,68 @@ class _Tree:
             at -= int(offsets[token + 1] - offsets[token])
         return found[::-1]
 
-    def covers(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+    def readings(self) -> Iterator[tuple[Path, bool, tuple[int, ...]]]:
+        """(tokens, whether a boundary falls on the text's end, some tokens that may follow)."""
+        yield from self._covers()
+        if len(self._begun) == 0:
+            yield from self._boundaries()
+        elif self._v.merger.atoms.characters:
+            yield from self._fallback()
+        else:
+            yield from self._boundary_in_character()
+        if self._v.ignore_merges and len(self._piece):
+            yield from self._whole_covers()
+
+    def _covers(self) -> Iterator[tuple[Path, bool, tuple[int, ...]]]:
         """Live starts, each with up to FEW of the tokens that may begin there."""
-        out = np.empty(FEW, np.int32)
-        m = self._v.merger
         for k in range(self._live):
             at = int(self._starts[k])
-            count = covers_below(
-                m.trie, self._nodes[k], self._last[at], self._begun, self._state, m,
-                self._cutter, False, out,
-            )  # fmt: skip
-            yield at, tuple(out[:count].tolist())
+            following = self._below(self._v.merger.trie, int(self._nodes[k]), int(self._last[at]))
+            yield self.path(at), False, following
 
-    def boundaries(self) -> Iterator[list[tuple[int, int]]]:
-        """Token sequences that may end exactly at the end of the open text."""
-        v, size = self._v, len(self._piece)
-        if len(self._begun):
-            yield from self._boundaries_in_character()
-            return
-        whole = bpe.whole_token(self._piece, v.whole) if v.ignore_merges else NONE
-        may_end = size == 0 or bool(self._cutter.may_end[self._state])
-        if whole != NONE and may_end:
-            yield [(whole, size)]
-        if (may_end and whole == NONE) or size == 0 or self._goes_on(size):
-            yield self.path(size)
-
-    def _goes_on(self, size: int) -> bool:
-        """Whether a token may begin at the text's end inside the same piece."""
-        scratch = np.empty(1, np.int32)
-        return bool(
-            next_in_piece(
-                self._last[size], self._begun, self._state, self._v.merger, self._cutter, scratch
-            )
-        )
-
-    def _boundaries_in_character(self) -> Iterator[list[tuple[int, int]]]:
-        m, size = self._v.merger, len(self._piece)
-        if not m.atoms.characters:
-            if self._has_path(size) and self._goes_on(size):
-                yield self.path(size)
-            return
-        if falls_back(self._begun, m):
-            complete = size - len(self._begun)
-            path = self.path(complete)
-            path += [
-                (int(m.atoms.of_byte[byte]), complete + k + 1)
-                for k, byte in enumerate(self._begun.tolist())
-            ]
-            yield path
-
-    def whole_covers(self) -> tuple[int, ...]:
-        """Longer tokens that the whole piece may turn out to be (ignore_merges)."""
-        v = self._v
-        node = find_node(self._piece, v.whole)
-        if node == NONE:
-            return ()
+    def _below(self, trie: bpe.Trie, node: int, previous: int, end: bool = False) -> tuple[int, ...]:
         out = np.empty(FEW, np.int32)
         count = covers_below(
-            v.whole, node, NONE, self._begun, self._state, v.merger, self._cutter, True, out,
-        )  # fmt: skip
+            trie, node, previous, self._begun, self._state, self._v.merger, self._cutter, end, out
+        )
         return tuple(out[:count].tolist())
+
+    def _boundaries(self) -> Iterator[tuple[Path, bool, tuple[int, ...]]]:
+        """The piece ends with the text, or a token of it begins there."""
+        v, size = self._v, len(self._piece)
+        whole = bpe.whole_token(self._piece, v.whole) if v.ignore_merges and size else NONE
+        may_end = size == 0 or bool(self._cutter.may_end[self._state])
+        if whole != NONE and may_end:
+            yield [(whole, size)], True, ()
+        if may_end and whole == NONE:
+            yield self.path(size), True, ()
+        elif following := self._next_in_piece():
+            yield self.path(size), True, following
+
+    def _next_in_piece(self) -> tuple[int, ...]:
+        """Some tokens that may begin at the text's end inside the same piece."""
+        return self._below(self._v.merger.trie, bpe.ROOT, int(self._last[len(self._piece)]))
+
+    def _boundary_in_character(self) -> Iterator[tuple[Path, bool, tuple[int, ...]]]:
+        size = len(self._piece)
+        if self._has_path(size) and (following := self._next_in_piece()):
+            yield self.path(size), True, following
+
+    def _fallback(self) -> Iterator[tuple[Path, bool, tuple[int, ...]]]:
+        """The incomplete character is one that the vocabulary lacks: its bytes are tokens."""
+        m = self._v.merger
+        if falls_back(self._begun, m):
+            complete = len(self._piece) - len(self._begun)
+            tokens = m.atoms.of_byte[self._begun].tolist()
+            path = self.path(complete)
+            path += [(token, complete + k + 1) for k, token in enumerate(tokens)]
+            yield path, True, ()
+
+    def _whole_covers(self) -> Iterator[tuple[Path, bool, tuple[int, ...]]]:
+        """The whole piece may turn out to be one longer token (ignore_merges)."""
+        node = find_node(self._piece, self._v.whole)
+        if node != NONE and (following := self._below(self._v.whole, node, NONE, True)):
+            yield [], False, following
 
 
 # -- anchors --------------------------------------------------------------------------------------
@@ -473,70 +546,67 @@ def tail(v: Vocabulary, text: bytes, *, fresh: bool = True) -> Tail:
     return Tail(ids[:before], found.anchor, fresh and found.anchor == 0, ids[before:], found.offset)
 
 
-def careful_tail(v: Vocabulary, text: bytes, *, fresh: bool = True, normal: bool = False) -> Tail:
+def careful_tail(v: Vocabulary, text: bytes, *, fresh: bool = True) -> Tail:
     """`tail` from the readings, whatever the text."""
-    ids, anchor, fresh = _to_anchor(v, text, fresh, normal)
+    s = _script(v, False)
+    ids, anchor, fresh = _to_anchor(s, text, fresh)
     rest = text[anchor:]
-    found = _as_it_stands(v, rest, fresh) if v.spelling.nfc and not normal else []
+    found = _as_it_stands(s, rest) if s.normalises else []
     if not found:
-        found = list(_branches(v, rest, fresh, normal))
+        found = list(_branches(s, rest, fresh))
     shared = common_prefix(found)
     offset = anchor + (found[0].stops[shared - 1] if shared else 0)
     return Tail(ids, anchor, fresh, found[0].tokens[:shared], offset)
 
 
-def _as_it_stands(v: Vocabulary, text: bytes, fresh: bool) -> list[Reading]:
+def _as_it_stands(s: _Script, text: bytes) -> list[Reading]:
     """The readings without any composition of the last characters, where these decide.
 
     What is settled lies between what is settled before the last characters, whatever they become,
     and what is settled if they stay as they are.  Where the two agree nothing else need be asked.
     """
-    if v.added.may_occur(text):
+    if s.added.may_occur(text):
         return []
     complete, begun = split_character(text)
     at = _last_chunk(complete)
     fixed, last = nfc(complete[:at]), nfc(complete[at:])
     if last != complete[at:]:
         return []
-    as_is = list(_open_pieces(v, fixed + last, begun, _Same(0)))
-    without = list(_open_pieces(v, fixed, b"", _Same(0)))
+    as_is = list(_open_pieces(s.v, fixed + last, begun, _Same(0)))
+    without = list(_open_pieces(s.v, fixed, b"", _Same(0)))
     if fixed != complete[:at] or common_prefix(as_is) != common_prefix(without):
         return []
     return as_is
 
 
-def _to_anchor(
-    v: Vocabulary, text: bytes, fresh: bool, normal: bool
-) -> tuple[tuple[int, ...], int, bool]:
+def _to_anchor(s: _Script, text: bytes, fresh: bool) -> tuple[tuple[int, ...], int, bool]:
     """Tokens before the anchor, the anchor, and whether a segment begins there."""
     tokens: tuple[int, ...] = ()
     at, end = 0, len(text)
-    if v.added.may_occur(text):
-        matches, halves = v.added.halves(text)
+    if s.added.may_occur(text):
+        matches, halves = s.added.halves(text)
         end = min([half.start for half in halves], default=end)
-        sure = [match for match in matches if match.stop <= end]
-        tokens, _, at = _closed(v, text, sure, end, fresh)
+        tokens, _, at = _closed(s, text, [m for m in matches if m.stop <= end], fresh)
         fresh = fresh or at > 0
-    more, anchor = _pieces_to_anchor(v, text[at:end], fresh, normal)
+    more, anchor = _pieces_to_anchor(s, text[at:end], fresh)
     return tokens + more, at + anchor, fresh and anchor == 0
 
 
-def _pieces_to_anchor(
-    v: Vocabulary, segment: bytes, fresh: bool, normal: bool
-) -> tuple[tuple[int, ...], int]:
+def _pieces_to_anchor(s: _Script, segment: bytes, fresh: bool) -> tuple[tuple[int, ...], int]:
     complete, _ = split_character(segment)
-    if v.spelling.nfc and not normal:
+    if s.normalises:
         complete = complete[: _last_chunk(complete)]
-    spelled = complete if normal else _spell(v, complete, fresh)
+    spelled = s.spell(complete, fresh)
     points = np.frombuffer(spelled.encode("utf-32-le"), np.int32)
-    starts = _sure_starts(v, points)
-    if starts[-1] == 0:
+    starts = _sure_starts(s.v, points)
+    ends = np.cumsum(_lengths(points))[np.array(starts[1:], np.int64) - 1]
+    to_raw = _raw_offsets(s.v, complete, spelled, 0)
+    while len(ends) and not to_raw.is_exact(int(ends[-1])):
+        ends = ends[:-1]
+    if not len(ends):
         return (), 0
-    ends = np.cumsum(_lengths(points))[np.array(starts[1:]) - 1]
-    anchor = _raw_offsets(v, complete, spelled, 0)(int(ends[-1]))
-    data = spelled.encode()[: int(ends[-1])]
-    ids, _ = v.encode_spelled(data, ends)
-    return tuple(ids.tolist()), anchor
+    ids, _ = s.v.encode_spelled(spelled.encode()[: int(ends[-1])], ends)
+    return tuple(ids.tolist()), to_raw(int(ends[-1]))
 
 
 def _sure_starts(v: Vocabulary, points: bpe.I32) -> list[int]:
@@ -569,7 +639,7 @@ def outcomes(v: Vocabulary, text: str | bytes, prefix: Sequence[int]) -> Outcome
     """
     data = text.encode() if isinstance(text, str) else text
     v.check_ids(prefix)
-    ids, anchor, fresh = _to_anchor(v, data, True, False)
+    ids, anchor, fresh = _to_anchor(_script(v, False), data, True)
     shared = min(len(ids), len(prefix))
     if tuple(prefix[:shared]) != ids[:shared]:
         return REJECT
@@ -583,8 +653,9 @@ def open_outcomes(
 ) -> Outcome:
     """`outcomes` for a text and a prefix that begin at an anchor."""
     verdict: Outcome | None = None
-    for reading in _branches(v, text, fresh, normal=False):
-        found = _outcome(v, reading, prefix)
+    beyond = _Beyond(v, text, prefix, fresh)
+    for reading in _branches(_script(v, False), text, fresh):
+        found = _outcome(reading, prefix, beyond)
         if verdict is None:
             verdict = found
         if found is SEVERAL or found != verdict:
@@ -593,19 +664,39 @@ def open_outcomes(
     return verdict
 
 
-def _outcome(v: Vocabulary, reading: Reading, prefix: tuple[int, ...]) -> Outcome:
+def _outcome(reading: Reading, prefix: tuple[int, ...], beyond: "_Beyond") -> Outcome:
     tokens = reading.tokens
     shared = min(len(tokens), len(prefix))
     if tokens[:shared] != prefix[:shared]:
         return REJECT
     if len(tokens) > len(prefix):
         return Outcome(Verdict.TOKEN, tokens[len(prefix)])
-    if reading.cover is None:
-        return SEVERAL
-    if len(tokens) == len(prefix):
-        only = reading.cover.tokens
-        return Outcome(Verdict.TOKEN, only[0]) if len(only) == 1 else SEVERAL
+    if len(tokens) < len(prefix):
+        return SEVERAL if beyond.possible else REJECT
+    if len(reading.following) == 1:
+        return Outcome(Verdict.TOKEN, reading.following[0])
     return SEVERAL
+
+
+class _Beyond:
+    """Whether a target prefix that says more than the open text can still come true.
+
+    It can exactly if it is viable itself and its text begins with the open text.
+    """
+
+    def __init__(self, v: Vocabulary, text: bytes, prefix: tuple[int, ...], fresh: bool) -> None:
+        self._asked = v, text, prefix, fresh
+
+    @cached_property
+    def possible(self) -> bool:
+        v, text, prefix, fresh = self._asked
+        state = Viability(v, fresh=fresh)
+        if not all(state.push(token) for token in prefix):
+            return False
+        spelled = b"".join(v.token_bytes[token] for token in prefix)
+        if v.spelling.dummy_prefix and fresh:
+            spelled = spelled[1:]
+        return v.spelling.nfc or spelled.startswith(text)
 
 
 def viable(v: Vocabulary, ids: Sequence[int]) -> bool:
@@ -617,13 +708,13 @@ def viable(v: Vocabulary, ids: Sequence[int]) -> bool:
 class Viability:
     """`viable`, one id at a time."""
 
-    def __init__(self, v: Vocabulary) -> None:
+    def __init__(self, v: Vocabulary, *, fresh: bool = True) -> None:
         self._v = v
         self._ids: list[int] = []  # behind the anchor
         self._text = b""
-        self._fresh = True
+        self._fresh = fresh
         self._dead = False
-        self._dummy = v.spelling.dummy_prefix
+        self._dummy = v.spelling.dummy_prefix and fresh
 
     def push(self, token: int) -> bool:
         """Append an id; False once the sequence is not viable, and ever after."""
@@ -636,32 +727,30 @@ class Viability:
         v = self._v
         if v.kinds[token] == Kind.CONTROL:
             return False
-        text = v.token_bytes[token]
-        if self._dummy:
-            if not text.startswith(b" "):
-                return False
-            text, self._dummy = text[1:], False
+        spelled = v.spelled(token)
+        if v.spelling.low_line and SPACE in spelled:
+            if token not in v.names:
+                return False  # spelled text has no spaces: the byte 20 never falls back
+            spelled = spelled.replace(SPACE, LOW_LINE.encode())
+        if self._dummy and not spelled.startswith(LOW_LINE.encode()):
+            return False
+        self._dummy = False
         self._ids.append(token)
-        self._text += text
+        self._text += spelled
         try:
             complete, _ = split_character(self._text)
-        except BadInput:
+            return (not v.spelling.nfc or nfc(complete) == complete) and self._check()
+        except BadInput:  # not UTF-8, or a byte without a symbol
             return False
-        if v.spelling.nfc and nfc(complete) != complete:
-            return False
-        return self._check()
 
     def _check(self) -> bool:
-        v = self._v
-        try:
-            ids, anchor, fresh = _to_anchor(v, self._text, self._fresh, v.spelling.nfc)
-        except BadInput:
-            return False
+        s = _script(self._v, True)
+        ids, anchor, fresh = _to_anchor(s, self._text, self._fresh)
         if tuple(self._ids[: len(ids)]) != ids:
             return False
         rest = tuple(self._ids[len(ids) :])
-        found = _branches(v, self._text[anchor:], fresh, v.spelling.nfc)
-        if not any(reading.cover is None and reading.tokens == rest for reading in found):
+        found = _branches(s, self._text[anchor:], fresh)
+        if not any(reading.boundary and reading.tokens == rest for reading in found):
             return False
         self._ids, self._text, self._fresh = list(rest), self._text[anchor:], fresh
         return True
@@ -698,14 +787,7 @@ class Settler:
     def finish(self) -> list[int]:
         """The text ends here: the rest of its tokens."""
         complete = as_text(self._text)
-        tokens, _, at = _closed(
-            self.vocabulary, self._text, self.vocabulary.added.matches(self._text), 0, self._fresh
-        )
-        if at < len(self._text):
-            tokens += _encode_closed(
-                self.vocabulary, complete.encode()[at:], at, self._fresh or at > 0
-            )[0]
-        return list(tokens[self._given :])
+        return list(_encode_from(self.vocabulary, complete.encode(), self._fresh)[self._given :])
 
     def _tail(self, text: bytes) -> Tail:
         key = (text, self._fresh)
@@ -733,45 +815,33 @@ def _witness(v: Vocabulary, text: bytes, found: Tail) -> tuple[bytes, bytes] | N
     seen: dict[int, bytes] = {}
     for more in _continuations(v, rest, found.fresh, place):
         try:
-            whole = as_text(rest + more)
+            tokens = _encode_from(v, as_text(rest + more).encode(), found.fresh)
         except BadInput:
             continue
-        token = _token_at(v, whole, found.fresh, place)
-        if token is not None:
-            seen.setdefault(token, more)
+        if place < len(tokens):
+            seen.setdefault(tokens[place], more)
         if len(seen) == 2:
             first, second = seen.values()
             return first, second
     return None
 
 
-def _token_at(v: Vocabulary, text: str, fresh: bool, place: int) -> int | None:
-    data = text.encode()
-    tokens, _, at = _closed(v, data, v.added.matches(data), 0, fresh)
-    if at < len(data):
-        try:
-            tokens += _encode_closed(v, data[at:], at, fresh or at > 0)[0]
-        except BadInput:
-            return None
-    return tokens[place] if place < len(tokens) else None
+def _encode_from(v: Vocabulary, text: bytes, fresh: bool) -> tuple[int, ...]:
+    """The encoding of a whole text that begins at an anchor."""
+    s = _script(v, False)
+    tokens, _, at = _closed(s, text, v.added.matches(text), fresh)
+    if at < len(text):
+        tokens += _encode_closed(s, text[at:], at, fresh or at > 0)[0]
+    return tokens
 
 
 def _continuations(v: Vocabulary, rest: bytes, fresh: bool, place: int) -> Iterator[bytes]:
     """Texts that may make a reading come true: what its cover adds, and an ending."""
     for ending in ENDINGS:
         yield ending
-    for reading in _branches(v, rest, fresh, normal=False):
-        if len(reading.tokens) > place + 1 and reading.cover is None:
-            continue
-        for added in _cover_rests(v, rest, reading):
+    for reading in _branches(_script(v, False), rest, fresh):
+        start = reading.stops[-1] if reading.stops else 0
+        for token in reading.following:
+            text = v.names[token].encode() if token in v.names else v.token_bytes[token]
             for ending in ENDINGS:
-                yield added + ending
-
-
-def _cover_rests(v: Vocabulary, rest: bytes, reading: Reading) -> Iterator[bytes]:
-    if reading.cover is None:
-        return
-    there = len(rest) - reading.cover.start
-    for token in reading.cover.tokens:
-        text = v.names[token].encode() if token in v.names else v.token_bytes[token]
-        yield text[there:]
+                yield text[len(rest) - start :] + ending
