@@ -201,8 +201,7 @@ class Rows:
         """
         listed = self.ids != NOTHING
         upper = np.where(listed, self.upper, -np.inf)
-        rivals = (upper[:, None, :] >= self.lower[:, :, None]).sum(2)
-        rivals -= upper >= self.lower  # not a rival of itself
+        rivals = (upper[:, None, :] >= self.lower[:, :, None]).sum(2) - 1  # not its own rival
         certain: npt.NDArray[np.bool_] = listed & (rivals + self._unlisted_rivals() < k)
         return certain
 

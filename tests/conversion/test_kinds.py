@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from crosstok import assets
-from crosstok.conversion import Conversion, ConversionKind, byte_vocabulary
+from crosstok.conversion import Conversion, ConversionKind, byte_vocabulary, compare
 from crosstok.conversion.compiled import conversion_digest
+from crosstok.conversion.pairs import Report
 from crosstok.errors import BadInput
 from crosstok.loading import load
-from tests.conversion.toys import toy
+from tests.conversion.toys import spelled, toy
 
 TEXTS = (
     "Hello, world! It's the cat's 3rd day; WE'LL see 12345 things.\n\n\n  and \t tabs \r\n",
@@ -54,17 +55,51 @@ def test_whole_tokens_follow_their_names():
     assert len(off.convert(native.encode("abba"))) == 3
 
 
+def reason(native, target):
+    found = Conversion(native, target)
+    assert found.kind == ConversionKind.GENERAL
+    return found.why
+
+
+def test_a_special_token_may_hide_a_part_of_an_added_one():
+    """After <|end|> the text >> is matched as one special token and a >, and nothing more."""
+    plain = toy("a·b", added=[">>"])
+    other = toy("a·b", added=[">>"], control=["<|stop]"])
+    assert Conversion(plain, toy("a·b", added=[">>"], shift=5)).is_local
+    assert 'special token "<|end|>" hides a part of ">>" in one only' in reason(plain, other)
+    merged = toy([(">", ">")], added=[">>"])
+    assert spelled(merged, merged.encode("<|end|>>")) == ["<", "|", "e", "n", "d", "|", ">>"]
+    assert "is both matched and" in reason(merged, toy("a·b", added=[">>"]))
+
+
+def test_a_byte_without_a_symbol_is_named():
+    native, target = toy("a·b"), toy("a·b", without="q")
+    assert "toy lacks the symbol of a native token" in reason(native, target)
+    assert Conversion(target, native).is_local
+
+
+def test_a_check_that_was_too_large_is_no_proof(monkeypatch):
+    monkeypatch.setattr(compare, "check_pairs", lambda *_: Report([], 5, complete=False))
+    native, target = toy("a·b, c·d, b·a, d·d"), toy("a·b, b·a, d·d")
+    assert "check of pairs is too large (5)" in reason(native, target)
+
+
+def test_a_pair_that_no_text_shows_is_refused_all_the_same():
+    """The splitter keeps letters and digits apart, which the check of pairs does not know."""
+    why = reason(toy("a·b, b·1"), toy("b·1"))
+    assert "ab·1 may stand side by side, but the pieces b·1 would merge" in why
+
+
 @pytest.mark.parametrize(
-    ("target", "reason"),
+    ("target", "words"),
     [
         (toy("a·b", added=["<x>"]), 'only toy has the added token "<x>"'),
         (toy("c·a"), '"ca" is no merged token of toy'),
     ],
 )
-def test_what_is_general_says_why(target, reason):
+def test_what_is_general_says_why(target, words):
     found = Conversion(toy("a·b"), target)
-    assert found.kind == ConversionKind.GENERAL
-    assert reason in found.why
+    assert words in reason(found.native, target)
     with pytest.raises(BadInput, match="expected a token-local conversion, found a general one"):
         found.map  # noqa: B018
 

@@ -142,6 +142,7 @@ BROKEN = {
         "b·c, a·b, ab·c, bc·d, a·bc", "b·c, a·b, ab·c, a·bc", "abcd", ["a", "bcd"]),
     "as in urdoch": ("r·d, u·r, o·ch, c·h, d·och, ur·doch", "c·h, o·ch, d·och, u·r",
                      "urdoch", ["u", "rd", "och"]),
+    "the same merge on both sides, leftmost first": ("b·a, a·a", "a·a", "baaa", ["ba", "aa"]),
     "another order": ("a·b, b·c", "b·c, a·b", "abc", ["ab", "c"]),
 }  # fmt: skip
 
@@ -178,6 +179,7 @@ def test_a_prefix_with_ignore_merges_kept_breaks():
     assert found.kind == ConversionKind.GENERAL
     assert "ignore_merges" in found.why
     cut = truncate(native, merges=2, use_cache=False)
+    assert not cut.vocabulary.ignore_merges
     assert Conversion(native, cut.vocabulary).kind == ConversionKind.SUBSET
     assert spelled(cut.vocabulary, cut.vocabulary.encode("aaa")) == ["aa", "a"]
     assert b"aaa" not in cut.vocabulary.token_bytes

@@ -11,12 +11,8 @@ import numpy as np
 from crosstok.loading import BYTE_OF_CHARACTER, read_json
 from crosstok.vocabulary import Vocabulary
 
-END = {
-    "content": "<|end|>", "special": True, "normalized": False, "single_word": False,
-    "lstrip": False, "rstrip": False,
-}  # fmt: skip
+FLAGS = {"normalized": False, "single_word": False, "lstrip": False, "rstrip": False}
 STEP = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-DOTS = {"·": ""}
 
 
 def pairs(written: str) -> list[tuple[str, str]]:
@@ -24,24 +20,30 @@ def pairs(written: str) -> list[tuple[str, str]]:
     return [tuple(rule.strip().split("·")) for rule in written.split(",") if rule.strip()]
 
 
-def toy(merges, *, ignore_merges=False, extra=(), shift=0, added=(), name="toy") -> Vocabulary:
+def toy(
+    merges, *, ignore_merges=False, extra=(), shift=0, added=(), control=("<|end|>",), without="",
+    name="toy",
+) -> Vocabulary:  # fmt: skip
     """A vocabulary of all bytes and these merges; ``extra`` tokens have none; ids are shifted."""
     merges = pairs(merges) if isinstance(merges, str) else list(merges)
-    contents = list(BYTE_OF_CHARACTER)
+    contents = [byte for byte in BYTE_OF_CHARACTER if byte not in without]
     for token in [*itertools.chain(*((a, b, a + b) for a, b in merges)), *extra]:
         if token not in contents:
             contents.append(token)
     contents = contents[shift:] + contents[:shift]
-    ends = [*({**END, "content": word, "special": False} for word in added), END]
+    flags = [(word, False) for word in added] + [(word, True) for word in control]
+    outside = [word for word, _ in flags if word not in contents]
+    ids = {word: k for k, word in enumerate([*contents, *outside])}
     model = {
         "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
         "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
-        "ignore_merges": ignore_merges, "vocab": {text: k for k, text in enumerate(contents)},
+        "ignore_merges": ignore_merges, "vocab": {text: ids[text] for text in contents},
         "merges": [list(pair) for pair in merges],
     }  # fmt: skip
+    tokens = [{**FLAGS, "content": word, "special": flag, "id": ids[word]} for word, flag in flags]
     data = {
         "version": "1.0", "truncation": None, "padding": None, "normalizer": None,
-        "added_tokens": [{**token, "id": len(contents) + k} for k, token in enumerate(ends)],
+        "added_tokens": sorted(tokens, key=lambda token: token["id"]),
         "pre_tokenizer": STEP, "post_processor": None, "decoder": STEP, "model": model,
     }  # fmt: skip
     return read_json(json.dumps(data).encode(), name=name, use_cache=False)

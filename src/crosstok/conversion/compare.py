@@ -274,10 +274,6 @@ class _Merging:
         if bpe.NONE in found or np.any(self.ours.rank[found] == bpe.NONE):
             token = int(made[np.argmax((found == bpe.NONE) | (self.ours.rank[found] == bpe.NONE))])
             return f"{_show(target.spelled(token))} is no merged token of {native.name}"
-        other = native.left[found] != match[target.left[made]]
-        if np.any(other):
-            token = int(made[np.argmax(other)])
-            return f"{_show(target.spelled(token))} is merged from other parts"
         return self._order_gap(found)
 
     def _order_gap(self, found: bpe.I32) -> str | None:
