@@ -185,8 +185,8 @@ class Inspection:
 def inspect(native: Any, target: Any, text: str | None = None) -> Inspection:
     """Compare two tokenizers; whatever `crosstok.loading.load` reads will do for each.
 
-    The target may also be ``"bytes"``, the 256 of them.  ``text`` is what they are tried on; without
-    one, a short sample of prose, code and numbers in many languages.
+    The target may also be ``"bytes"``, the 256 of them.  ``text`` is what they are tried on;
+    without one, a short sample of prose, code and numbers in many languages.
     """
     native, target = load(native), _target(target)
     conversion = Conversion(native, target)
@@ -196,7 +196,7 @@ def inspect(native: Any, target: Any, text: str | None = None) -> Inspection:
         conversion=Converted(str(conversion.kind), conversion.why),
         shared=_shared(native, target),
         normalizer_differences=tuple(_normalizer_differences(native, target)),
-        split_differences=tuple(_split_differences(native.splitter, target.splitter)),
+        split_differences=tuple(_split_differences(native, target)),
         specials=_specials(conversion),
         text=_on_text(native, target, text),
     )
@@ -384,8 +384,9 @@ PROBES: tuple[tuple[str, str, dict[str, str]], ...] = (
 )  # fmt: skip
 
 
-def _split_differences(native: Splitter, target: Splitter) -> Iterator[SplitDifference]:
-    if native.name == target.name:
+def _split_differences(one: Vocabulary, other: Vocabulary) -> Iterator[SplitDifference]:
+    native, target = one.splitter, other.splitter
+    if native.name == target.name or not (_merges(one) and _merges(other)):
         return
     if "none" in (native.name, target.name):
         yield _difference("splitting", "two words", native, target, _splits_at_all)
@@ -394,6 +395,11 @@ def _split_differences(native: Splitter, target: Splitter) -> Iterator[SplitDiff
         found = _difference(what, text, native, target, partial(_worded, words))
         if found.native != found.target:
             yield found
+
+
+def _merges(v: Vocabulary) -> bool:
+    """Whether there are merges at all: without any it does not matter how a text is split."""
+    return len(v.merger.merges.result) > 0
 
 
 def _worded(words: dict[str, str], cut: str) -> str:
