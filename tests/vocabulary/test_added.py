@@ -11,7 +11,7 @@ from crosstok.errors import UnsupportedTokenizer
 
 from .toys import added, byte_level, expected_ids, read, tokenizer
 
-quick = settings(max_examples=400, deadline=None, derandomize=True)
+quick = settings(max_examples=250, deadline=None, derandomize=True)
 LETTERS = "ab<é "
 contents = st.text(st.sampled_from(LETTERS), min_size=1, max_size=4)
 tokens = st.dictionaries(contents, st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=6)
