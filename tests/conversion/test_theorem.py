@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from crosstok import bpe
 from crosstok.conversion import Conversion, ConversionKind, TokenMap
 from crosstok.conversion.compare import match_tokens
-from crosstok.conversion.pairs import check_pairs
-from crosstok.truncation import relative_decoding, truncate
+from crosstok.conversion.pairs import _meets, check_pairs
+from crosstok.truncation import derivations, relative_decoding, truncate
 from tests.conversion.toys import differences, random_merges, spelled, toy, words
 
 KEPT_WHOLE = "a·a, a·aa, aa·a"
@@ -103,6 +103,39 @@ def test_the_pair_check_finds_exactly_what_brute_force_finds(seed):
         assert not differences(native, target, tokens.at, tokens.ids, texts)
 
 
+def crossed(vocabulary, first, second):
+    """Whether some merge crosses between two tokens, by the condition on lives."""
+    made, run = derivations(vocabulary), vocabulary.merger.spines
+    birth = made.birth.tolist()
+    rights = range(run.right_at[first], run.right_at[first + 1])
+    lefts = range(run.left_at[second], run.left_at[second + 1])
+    lives = {int(run.right_id[i]): int(run.right_seg[i]) for i in rights}
+    others = {int(run.left_id[j]): int(run.left_seg[j]) for j in lefts}
+    for z in made.tokens.tolist():
+        x, y, rank = int(vocabulary.left[z]), int(vocabulary.right[z]), int(made.rank[z])
+        if (
+            x in lives
+            and y in others
+            and _meets(True, rank, lives[x], birth[x], birth[y])
+            and _meets(False, rank, others[y], birth[y], birth[x])
+        ):
+            return True
+    return False
+
+
+@given(seeds)
+@fixed(60)
+def test_lives_decide_which_pairs_are_canonical(seed):
+    dice = random.Random(seed)
+    vocabulary = toy(random_merges(dice, count=7, letters="ab", longest=6))
+    m = vocabulary.merger
+    tokens = [vocabulary.encode("a")[0], *derivations(vocabulary).tokens.tolist()]
+    for t in tokens:
+        for u in tokens:
+            canonical = bpe.pair_is_canonical(t, u, m.spines, m.merges)
+            assert canonical != crossed(vocabulary, t, u)
+
+
 def _changed(merges, dice):
     """A list that need not be a prefix: some merges dropped, or two exchanged."""
     if dice.random() < 0.6:
@@ -142,7 +175,8 @@ BROKEN = {
         "b·c, a·b, ab·c, bc·d, a·bc", "b·c, a·b, ab·c, a·bc", "abcd", ["a", "bcd"]),
     "as in urdoch": ("r·d, u·r, o·ch, c·h, d·och, ur·doch", "c·h, o·ch, d·och, u·r",
                      "urdoch", ["u", "rd", "och"]),
-    "the same merge on both sides, leftmost first": ("b·a, a·a", "a·a", "baaa", ["ba", "aa"]),
+    "the same merge on both sides, leftmost first": (
+        "b·a, a·a, ba·a", "a·a", "baaa", ["ba", "aa"]),
     "another order": ("a·b, b·c", "b·c, a·b", "abc", ["ab", "c"]),
 }  # fmt: skip
 

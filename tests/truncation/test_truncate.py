@@ -180,6 +180,21 @@ def test_gemma_keeps_what_is_not_merged(size):
 
 
 @pytest.mark.assets
+def test_runs_of_spaces_are_merged_though_added_tokens_are_written_alike():
+    """Three spaces are no added token ▁▁▁: that one matches a literal ▁▁▁ alone."""
+    native = load(assets.path(GEMMA), name=GEMMA)
+    cut = truncate(native, merges=0)
+    run = native.encode("   ")
+    assert len(run) == 1
+    assert run[0] in native.added.text.values()
+    assert len(cut.decode_relative(run[0])) == 3
+    assert list(cut.decode_relative(run[0])) == cut.vocabulary.encode("   ")
+    assert cut.vocabulary.encode("▁▁▁") == [cut.new_ids[run[0]]]
+    (newlines,) = native.encode("\n\n\n")
+    assert cut.decode_relative(newlines) == (cut.new_ids[newlines],)
+
+
+@pytest.mark.assets
 def test_a_template_names_the_new_ids():
     native = load(assets.path("llama3_1"), name="llama3_1")
     cut = truncate(native, merges=1_000)
