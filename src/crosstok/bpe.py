@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit  # type: ignore[import-untyped]
+
+from crosstok.jit import njit
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -155,11 +156,11 @@ def char_length(lead: int) -> int:
 def code_point(text: U8, at: int, length: int) -> int:
     """The code point of the complete character at ``at``."""
     if length == 1:
-        return np.int64(text[at])
+        return np.int64(text[at])  # type: ignore[return-value]  # numba knows no other int
     value = np.int64(text[at]) & (0x7F >> length)
     for k in range(1, length):
         value = (value << 6) | (np.int64(text[at + k]) & 0x3F)
-    return value
+    return value  # type: ignore[return-value]
 
 
 @njit(cache=True)
@@ -512,7 +513,7 @@ def encode_pieces(text: U8, ends: I64, m: Merger, whole: Trie, use_whole: bool, 
             grow_tree(piece, NONE, m, last, starts, nodes)
             added = walk_back(len(piece), begin, m, last, ids, stops, count)
             if added < 0:
-                return -1 - begin
+                return -1 - begin  # type: ignore[return-value]
             count += added
         begin = ends[k]
     return count

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit  # type: ignore[import-untyped]
 
 from crosstok import bpe
 from crosstok.bpe import I32, I64, NONE, ROOT, U8, Merger, Trie
+from crosstok.jit import njit
 from crosstok.splitting import Splitter
 
 DEAD = -1

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit  # type: ignore[import-untyped]
 
 from crosstok import bpe
 from crosstok.bpe import I32, I64, NONE, ROOT, U8, Bool, Merger, Trie
@@ -26,6 +25,7 @@ from crosstok.covers import (
     new_memo,
     open_piece,
 )
+from crosstok.jit import njit
 from crosstok.splitting import follow
 from crosstok.unicode import nfc_active, nfc_composites, nfc_plain
 from crosstok.vocabulary import Vocabulary

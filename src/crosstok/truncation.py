@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from crosstok import bpe
 from crosstok.errors import BadInput
+from crosstok.jit import njit
 from crosstok.loading import Special, read_json
 from crosstok.vocabulary import Kind, Vocabulary
 

@@ -20,11 +20,11 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from crosstok import bpe
 from crosstok.added import AddedTokens
 from crosstok.errors import BadInput
+from crosstok.jit import njit
 from crosstok.splitting import Splitter, lex
 from crosstok.unicode import nfc
 

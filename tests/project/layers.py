@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "crosstok"
 # From the bottom up: a module imports only what stands before it.  A folder is one entry.
 ORDER = (
     "errors",
+    "jit",
     "cache",
     "unicode",
     "added",

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from crosstok import bpe
+from crosstok.jit import njit
 from crosstok.truncation import derivations
 from crosstok.vocabulary import Kind
 
