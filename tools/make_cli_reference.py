@@ -97,8 +97,8 @@ KEYS = {
     "text.shared_boundaries": "places that are both",
     "text.of_native_boundaries": "their share of the native's; null if there are none",
     "text.of_target_boundaries": "their share of the target's",
-    "text.unsettled.positions": "places at which a native token ends together with a character (the "
-    "first 4,000)",
+    "text.unsettled.positions": "places at which a native token ends together with a character ("
+    "the first 4,000)",
     "text.unsettled.native": "native tokens of the text up to there that its continuation may "
     "still change, on average",
     "text.unsettled.target": "the same for target tokens",

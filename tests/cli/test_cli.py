@@ -206,10 +206,9 @@ def test_bytes_are_a_target(cli, files):
 
 
 @pytest.mark.assets
-def test_assets_by_name(cli, monkeypatch):
-    folders = {name: assets.path(name) for name in ("gpt2", "qwen2_5")}
-    monkeypatch.setattr(assets, "path", folders.__getitem__)
-    done = cli("inspect", "asset:gpt2", "asset:qwen2_5", "--json")
+def test_assets_by_name(monkeypatch):
+    # With everybody's cache, so that nothing is downloaded twice.
+    done = run(monkeypatch, "inspect", "asset:gpt2", "asset:qwen2_5", "--json")
     found = json.loads(done.out)
     assert [found[side]["name"] for side in ("native", "target")] == ["gpt2", "qwen2_5"]
 
