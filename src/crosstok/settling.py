@@ -244,7 +244,8 @@ class _Table:
         self._vague = vague
 
     def __call__(self, end: int) -> int:
-        return self._table[min(end, len(self._table) - 1)]
+        beyond = max(end - len(self._table) + 1, 0)  # bytes of an incomplete last character
+        return self._table[end - beyond] + beyond
 
     def is_exact(self, end: int) -> bool:
         """Whether this place of the spelled text is one of the raw text too."""
@@ -803,7 +804,7 @@ class Settler:
 
 # -- witnesses ------------------------------------------------------------------------------------
 
-ENDINGS = (b"", b" ", b"a", b"s", b"1", b".", b"\n", b"\xc2\xa0", b"'", b"\xe4\xbd\xa0", b"(")
+ENDINGS = ("", " ", "a", "s", "1", ".", "\n", "\u00a0", "'", "\u4f60", "(", "  a", "\u0338")
 
 
 def _witness(v: Vocabulary, text: bytes, found: Tail) -> tuple[bytes, bytes] | None:
@@ -813,10 +814,10 @@ def _witness(v: Vocabulary, text: bytes, found: Tail) -> tuple[bytes, bytes] | N
     place = len(found.settled)
     rest = text[found.anchor :]
     seen: dict[int, bytes] = {}
-    for more in _continuations(v, rest, found.fresh, place):
+    for more in continuations(v, rest, fresh=found.fresh):
         try:
-            tokens = _encode_from(v, as_text(rest + more).encode(), found.fresh)
-        except BadInput:
+            tokens = _encode_from(v, rest + more, found.fresh)
+        except BadInput:  # a byte without a symbol
             continue
         if place < len(tokens):
             seen.setdefault(tokens[place], more)
@@ -835,13 +836,56 @@ def _encode_from(v: Vocabulary, text: bytes, fresh: bool) -> tuple[int, ...]:
     return tokens
 
 
-def _continuations(v: Vocabulary, rest: bytes, fresh: bool, place: int) -> Iterator[bytes]:
-    """Texts that may make a reading come true: what its cover adds, and an ending."""
-    for ending in ENDINGS:
-        yield ending
-    for reading in _branches(_script(v, False), rest, fresh):
+def continuations(v: Vocabulary, text: bytes, *, fresh: bool = True) -> Iterator[bytes]:
+    """Continuations under which the readings of an open text are likely to come true.
+
+    Each reading asks for one of its covers and then for something that ends the piece or goes on
+    with it: a character of any class of the splitter.
+    """
+    covers = [b"", *dict.fromkeys(_cover_rests(v, text, fresh))]
+    for endings in (ENDINGS, _class_endings(v.splitter), _class_pairs(v.splitter)):
+        for cover in covers:
+            _, begun = split_character(text + cover)
+            for completion in _completions(v, begun):
+                for ending in endings:
+                    yield cover + completion + ending.encode()
+
+
+def _cover_rests(v: Vocabulary, text: bytes, fresh: bool) -> Iterator[bytes]:
+    """What the covers of the readings add to the text."""
+    for reading in _branches(_script(v, False), text, fresh):
         start = reading.stops[-1] if reading.stops else 0
         for token in reading.following:
-            text = v.names[token].encode() if token in v.names else v.token_bytes[token]
-            for ending in ENDINGS:
-                yield text[len(rest) - start :] + ending
+            content = v.names[token].encode() if token in v.names else v.token_bytes[token]
+            if not reading.stops and fresh and v.spelling.dummy_prefix and token not in v.names:
+                content = content[1:]
+            yield content[len(text) - start :]
+
+
+@lru_cache(maxsize=4096)
+def _completions(v: Vocabulary, begun: bytes) -> tuple[bytes, ...]:
+    """Endings of a cut character: of each class, in the vocabulary and not in it."""
+    if not begun:
+        return (b"",)
+    first, last = character_range(np.frombuffer(begun, np.uint8))
+    points = np.arange(first, last + 1)
+    points = points[(points < 0xD800) | (points >= 0xE000)]
+    kinds = v.splitter.class_of[points].astype(np.int64) * 2
+    if v.merger.atoms.characters:
+        kinds += v.merger.atoms.of_char[points] == NONE
+    firsts = np.unique(kinds, return_index=True)[1].tolist()
+    chosen = dict.fromkeys([*firsts, len(points) // 2, len(points) - 1])
+    return tuple(chr(points[k]).encode()[len(begun) :] for k in chosen)
+
+
+@lru_cache(maxsize=64)
+def _class_endings(splitter: Splitter) -> tuple[str, ...]:
+    """One character of each class."""
+    return tuple(map(chr, np.unique(splitter.class_of, return_index=True)[1].tolist()))
+
+
+@lru_cache(maxsize=64)
+def _class_pairs(splitter: Splitter) -> tuple[str, ...]:
+    """Two characters of each pair of classes: a contraction takes two letters."""
+    endings = _class_endings(splitter)
+    return tuple(one + other for one in endings for other in endings)
