@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from crosstok.conversion import Conversion
     from crosstok.errors import (
         AssetError,
         BadInput,
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
         StoreError,
         UnsupportedTokenizer,
     )
+    from crosstok.inspection import inspect
+    from crosstok.loading import load
+    from crosstok.ranks import load_tiktoken
+    from crosstok.rows import Rows
+    from crosstok.settling import Settler, Viability, outcomes, settle, viable
+    from crosstok.truncation import truncate
+    from crosstok.vocabulary import Vocabulary
 
 __version__ = "0.1.0.dev0"
 
@@ -26,20 +34,44 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "AssetError": "crosstok.errors",
     "BadInput": "crosstok.errors",
+    "Conversion": "crosstok.conversion",
     "CrosstokError": "crosstok.errors",
     "ModelError": "crosstok.errors",
+    "Rows": "crosstok.rows",
+    "Settler": "crosstok.settling",
     "StoreError": "crosstok.errors",
     "UnsupportedTokenizer": "crosstok.errors",
+    "Viability": "crosstok.settling",
+    "Vocabulary": "crosstok.vocabulary",
+    "inspect": "crosstok.inspection",
+    "load": "crosstok.loading",
+    "load_tiktoken": "crosstok.ranks",
+    "outcomes": "crosstok.settling",
+    "settle": "crosstok.settling",
+    "truncate": "crosstok.truncation",
+    "viable": "crosstok.settling",
 }
 
 __all__ = [
     "AssetError",
     "BadInput",
+    "Conversion",
     "CrosstokError",
     "ModelError",
+    "Rows",
+    "Settler",
     "StoreError",
     "UnsupportedTokenizer",
+    "Viability",
+    "Vocabulary",
     "__version__",
+    "inspect",
+    "load",
+    "load_tiktoken",
+    "outcomes",
+    "settle",
+    "truncate",
+    "viable",
 ]
 
 

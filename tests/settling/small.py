@@ -10,7 +10,12 @@ from crosstok.loading import BYTE_OF_CHARACTER, read_json
 from crosstok.vocabulary import Vocabulary
 
 CHARACTER_OF_BYTE = {byte: character for character, byte in BYTE_OF_CHARACTER.items()}
-GPT2_SPLIT = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+GPT2_SPLIT = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": True,
+}
 NO_SPLIT = {**GPT2_SPLIT, "use_regex": False}
 QWEN_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -19,16 +24,28 @@ QWEN_PATTERN = (
 QWEN_SPLIT = {
     "type": "Sequence",
     "pretokenizers": [
-        {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False},
+        {
+            "type": "Split",
+            "pattern": {"Regex": QWEN_PATTERN},
+            "behavior": "Isolated",
+            "invert": False,
+        },
         {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
     ],
 }
-BYTE_LEVEL_DECODER = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+BYTE_LEVEL_DECODER = {
+    "type": "ByteLevel",
+    "add_prefix_space": True,
+    "trim_offsets": True,
+    "use_regex": True,
+}
 REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
 PREPEND = {"type": "Prepend", "prepend": "▁"}
 
 
-def _merged(rng: random.Random, atoms: Sequence[str], count: int, several: bool) -> list[tuple[str, str]]:
+def _merged(
+    rng: random.Random, atoms: Sequence[str], count: int, several: bool
+) -> list[tuple[str, str]]:
     """A random merge list; with ``several`` a token may have several merges, in any order."""
     tokens = list(atoms)
     merges: list[tuple[str, str]] = []

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
+
 from crosstok.errors import BadInput
 from crosstok.quick import quick_tail
 from crosstok.settling import (
@@ -26,7 +27,6 @@ from crosstok.settling import (
     viable,
 )
 from crosstok.vocabulary import Kind, Vocabulary
-
 from tests.settling.small import (
     GPT2_SPLIT,
     NO_SPLIT,
@@ -155,7 +155,9 @@ def test_outcomes_are_those_of_all_continuations(family: Family, seed: int) -> N
             continue  # brute force knows one of the characters that begin with this byte only
         found = encodings(v, text, family.alphabet, family.reach)
         prefixes = {ids[:size] for ids in found for size in range(min(len(ids), 4) + 1)}
-        prefixes |= {(*prefix[:-1], rng.choice(tokens)) for prefix in prefixes if rng.random() < 0.3}
+        prefixes |= {
+            (*prefix[:-1], rng.choice(tokens)) for prefix in prefixes if rng.random() < 0.3
+        }
         for prefix in sorted(prefixes)[:60]:
             if len(v.decode(prefix)) <= len(text) + family.reach - 2:
                 assert outcomes(v, text, prefix) == seen_outcome(found, prefix), (text, prefix)
