@@ -18,6 +18,7 @@ All work starts at the **anchor**, the last piece boundary that no continuation 
 """
 
 import codecs
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -842,11 +843,11 @@ def continuations(v: Vocabulary, text: bytes, *, fresh: bool = True) -> Iterator
     Each reading asks for one of its covers and then for something that ends the piece or goes on
     with it: a character of any class of the splitter.
     """
-    covers = [b"", *dict.fromkeys(_cover_rests(v, text, fresh))]
+    covers = dict.fromkeys([b"", *_cover_rests(v, text, fresh), *_composing(v, text)])
+    ways = [(cover, _completions(v, begun)) for cover, begun in _continuing(text, covers)]
     for endings in (ENDINGS, _class_endings(v.splitter), _class_pairs(v.splitter)):
-        for cover in covers:
-            _, begun = split_character(text + cover)
-            for completion in _completions(v, begun):
+        for cover, completions in ways:
+            for completion in completions:
                 for ending in endings:
                     yield cover + completion + ending.encode()
 
@@ -860,6 +861,26 @@ def _cover_rests(v: Vocabulary, text: bytes, fresh: bool) -> Iterator[bytes]:
             if not reading.stops and fresh and v.spelling.dummy_prefix and token not in v.names:
                 content = content[1:]
             yield content[len(text) - start :]
+
+
+def _composing(v: Vocabulary, text: bytes) -> Iterator[bytes]:
+    """Marks that normalisation makes one with the last character."""
+    last = split_character(text)[0][-1:]
+    if v.spelling.nfc and last:
+        for composite in nfc_composites(ord(last)):
+            yield unicodedata.normalize("NFD", chr(composite))[1:].encode()
+
+
+def _continuing(text: bytes, covers: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Those of the covers that continue the text, with the incomplete character at their end.
+
+    What a cover adds to a text that normalisation changed may be none of its raw bytes.
+    """
+    for cover in covers:
+        try:
+            yield cover, split_character(text + cover)[1]
+        except BadInput:
+            continue
 
 
 @lru_cache(maxsize=4096)
@@ -880,8 +901,10 @@ def _completions(v: Vocabulary, begun: bytes) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=64)
 def _class_endings(splitter: Splitter) -> tuple[str, ...]:
-    """One character of each class."""
-    return tuple(map(chr, np.unique(splitter.class_of, return_index=True)[1].tolist()))
+    """One character of each class that has any beside surrogates."""
+    points = np.delete(np.arange(len(splitter.class_of)), range(0xD800, 0xE000))
+    firsts = np.unique(splitter.class_of[points], return_index=True)[1]
+    return tuple(map(chr, points[firsts].tolist()))
 
 
 @lru_cache(maxsize=64)
