@@ -1,0 +1,1 @@
+"""Measurements of speed, against `tokenizers` in the same run: figures, not tests."""
