@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from crosstok.conversion import Conversion
+    from crosstok.conversion import Conversion, ConversionKind, byte_vocabulary
     from crosstok.errors import (
         AssetError,
         BadInput,
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from crosstok.inspection import inspect
     from crosstok.loading import load
     from crosstok.ranks import load_tiktoken
-    from crosstok.rows import Rows
+    from crosstok.rows import Rows, Status
     from crosstok.settling import Settler, Viability, outcomes, settle, viable
-    from crosstok.truncation import truncate
+    from crosstok.truncation import Truncation, truncate
     from crosstok.vocabulary import Vocabulary
 
 __version__ = "0.1.0.dev0"
@@ -35,14 +35,18 @@ _HOME = {
     "AssetError": "crosstok.errors",
     "BadInput": "crosstok.errors",
     "Conversion": "crosstok.conversion",
+    "ConversionKind": "crosstok.conversion",
     "CrosstokError": "crosstok.errors",
     "ModelError": "crosstok.errors",
     "Rows": "crosstok.rows",
     "Settler": "crosstok.settling",
+    "Status": "crosstok.rows",
     "StoreError": "crosstok.errors",
+    "Truncation": "crosstok.truncation",
     "UnsupportedTokenizer": "crosstok.errors",
     "Viability": "crosstok.settling",
     "Vocabulary": "crosstok.vocabulary",
+    "byte_vocabulary": "crosstok.conversion",
     "inspect": "crosstok.inspection",
     "load": "crosstok.loading",
     "load_tiktoken": "crosstok.ranks",
@@ -56,15 +60,19 @@ __all__ = [
     "AssetError",
     "BadInput",
     "Conversion",
+    "ConversionKind",
     "CrosstokError",
     "ModelError",
     "Rows",
     "Settler",
+    "Status",
     "StoreError",
+    "Truncation",
     "UnsupportedTokenizer",
     "Viability",
     "Vocabulary",
     "__version__",
+    "byte_vocabulary",
     "inspect",
     "load",
     "load_tiktoken",

@@ -68,7 +68,7 @@ def byte_level(
 ) -> Vocabulary:  # fmt: skip
     """A random byte-level tokenizer over the bytes of ``alphabet``."""
     rng = random.Random(seed)
-    used = sorted({byte for byte in alphabet.encode()})
+    used = sorted(set(alphabet.encode()))
     atoms = [CHARACTER_OF_BYTE[byte] for byte in used]
     rules = _merged(rng, atoms, merges, several)
     vocab = {atom: k for k, atom in enumerate(atoms)}
