@@ -23,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,7 +42,7 @@ from crosstok.covers import (
 from crosstok.errors import BadInput
 from crosstok.quick import quick_of, quick_tail
 from crosstok.splitting import Splitter, follow
-from crosstok.unicode import nfc, nfc_boundary_before, nfc_composites
+from crosstok.unicode import nfc, nfc_active, nfc_boundary_before, nfc_composites, nfc_plain
 from crosstok.vocabulary import LOW_LINE, SPACE, Kind, Vocabulary, as_text
 
 FEW = 2  # how many next tokens are enough to know that there are several
@@ -325,24 +325,61 @@ def _open_segment(s: _Script, segment: bytes, base: int, fresh: bool) -> Iterato
 
 
 def _normal_forms(complete: str, begun: bytes) -> Iterator[tuple[str, bytes]]:
-    """What the normalised text may begin with: as it stands, or with the last character composed.
+    """What the normalised text may begin with, and the bytes that a next character begins with.
 
-    Only the last chunk can still change, and only in its first character and behind it.
+    Only the last chunk can still change, in its first character and behind it, and a cut character.
     """
     at = _last_chunk(complete)
     fixed, last = nfc(complete[:at]), complete[at:]
     written = nfc(last)
+    yield fixed + written, begun
+    joins = True
+    if begun:
+        joins, others = _cut_forms(begun)
+        for other in others:
+            yield (fixed + written + other.decode(), b"") if other < b"\x80" else (fixed + written, other)
+    if joins:
+        yield from _joined_forms(fixed, last, written)
+
+
+def _joined_forms(fixed: str, last: str, written: str) -> Iterator[tuple[str, bytes]]:
+    """The forms in which what follows has changed the last chunk."""
     if last and not nfc_boundary_before(ord(last[0])):
         yield fixed, b""  # a mark without a letter: another may be put before it
-    if len(last) <= 1 or written[:1] == last[:1] == written:
-        yield fixed + written, begun
-    else:
+    if len(last) > 1 and not written[:1] == last[:1] == written:
         # Marks may still be put between those that are there: only the first character is sure.
-        yield fixed + written, begun
         yield fixed + written[:1], b""
     for first in {last[:1], written[:1]} - {""}:
         for composite in nfc_composites(ord(first)):
             yield fixed + chr(composite), b""
+
+
+@lru_cache(maxsize=4096)
+def _cut_forms(begun: bytes) -> tuple[bool, tuple[bytes, ...]]:
+    """What normalisation may make of a character that begins with these bytes.
+
+    Whether it may change the characters before it; and what may stand in its place instead: an
+    ASCII character, or the first byte of any other.
+    """
+    first, last = character_range(np.frombuffer(begun, np.uint8))
+    changing = ~nfc_plain()[first : last + 1] | nfc_active()[first : last + 1]
+    joins, others = False, set[bytes]()
+    for point in (np.flatnonzero(changing) + first).tolist():
+        if not nfc_boundary_before(point):
+            joins = True
+            continue
+        written = ord(nfc(chr(point))[0])
+        for other in (written, *nfc_composites(written)):
+            others.add(chr(other).encode())
+    leads = {other[:1] for other in others if not other.startswith(begun)}
+    return joins, tuple(sorted(leads | _mark_leads() if joins else leads))
+
+
+@cache
+def _mark_leads() -> frozenset[bytes]:
+    """The first bytes of all characters that may be put before a mark."""
+    points = np.flatnonzero(~nfc_plain()).tolist()
+    return frozenset(chr(cp).encode()[:1] for cp in points if not nfc_boundary_before(cp))
 
 
 def _open_pieces(
@@ -891,9 +928,11 @@ def _completions(v: Vocabulary, begun: bytes) -> tuple[bytes, ...]:
     first, last = character_range(np.frombuffer(begun, np.uint8))
     points = np.arange(first, last + 1)
     points = points[(points < 0xD800) | (points >= 0xE000)]
-    kinds = v.splitter.class_of[points].astype(np.int64) * 2
+    kinds = v.splitter.class_of[points].astype(np.int64) * 4
     if v.merger.atoms.characters:
         kinds += v.merger.atoms.of_char[points] == NONE
+    if v.spelling.nfc:
+        kinds += 2 * ~nfc_plain()[points]
     firsts = np.unique(kinds, return_index=True)[1].tolist()
     chosen = dict.fromkeys([*firsts, len(points) // 2, len(points) - 1])
     return tuple(chr(points[k]).encode()[len(begun) :] for k in chosen)
