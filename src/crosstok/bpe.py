@@ -189,16 +189,18 @@ def to_atoms(text: U8, atoms: Atoms, out: I32) -> int:
 
 
 @njit(cache=True)
-def merge_run(symbols: I32, count: int, merges: MergeTable, ranks: I32, births: I32) -> tuple[int, int]:
+def merge_run(
+    symbols: I32, count: int, merges: MergeTable, ranks: I32, births: I32, fewest: int = 1
+) -> tuple[int, int]:
     """The merge run itself: lowest rank first, leftmost first. The readable twin of `grow_tree`.
 
-    ``symbols[:count]`` is merged in place.  ``ranks`` receives the rank of every event and
-    ``births`` the number of events that had happened when each remaining symbol was made.
-    Returns (symbols left, events).
+    ``symbols[:count]`` is merged in place, until no merge is left or only ``fewest`` symbols are.
+    ``ranks`` receives the rank of every event and ``births`` the number of events that had
+    happened when each remaining symbol was made.  Returns (symbols left, events).
     """
     births[:count] = 0
     events = 0
-    while True:
+    while count > fewest:
         best = NONE
         best_at = 0
         for k in range(count - 1):
@@ -207,7 +209,7 @@ def merge_run(symbols: I32, count: int, merges: MergeTable, ranks: I32, births: 
                 best = found
                 best_at = k
         if best == NONE:
-            return count, events
+            break
         ranks[events] = merges.rank[best]
         events += 1
         symbols[best_at] = merges.result[best]
@@ -216,10 +218,13 @@ def merge_run(symbols: I32, count: int, merges: MergeTable, ranks: I32, births: 
             symbols[k] = symbols[k + 1]
             births[k] = births[k + 1]
         count -= 1
+    return count, events
 
 
 @njit(cache=True)
-def derive(blob: U8, at: I64, wanted: Bool, atoms: Atoms, merges: MergeTable) -> tuple[I32, I32, I32, I32, Bool]:
+def derive(
+    blob: U8, at: I64, wanted: Bool, atoms: Atoms, merges: MergeTable
+) -> tuple[I32, I32, I32, I32, Bool]:
     """How merging makes each token of its own bytes.
 
     Returns (left, right, left segment, right segment, reachable): the last merge's parts, the
@@ -236,7 +241,6 @@ def derive(blob: U8, at: I64, wanted: Bool, atoms: Atoms, merges: MergeTable) ->
     for token in range(size):
         longest = max(longest, at[token + 1] - at[token])
     symbols = np.empty(longest, np.int32)
-    parts = np.empty(longest, np.int32)
     ranks = np.empty(longest, np.int32)
     births = np.empty(longest, np.int32)
     for token in range(size):
@@ -247,9 +251,8 @@ def derive(blob: U8, at: I64, wanted: Bool, atoms: Atoms, merges: MergeTable) ->
         if count == 1:
             reachable[token] = symbols[0] == token
             continue
-        parts[:count] = symbols[:count]
         # One merge less than the whole run shows the two parts of the last merge.
-        left_count, events = _run_but_last(symbols, count, merges, ranks, births)
+        left_count, events = merge_run(symbols, count, merges, ranks, births, 2)
         if left_count != 2:
             continue
         last = find_merge(merges, symbols[0], symbols[1])
@@ -271,33 +274,9 @@ def _highest(ranks: I32, start: int, stop: int, value: int) -> int:
 
 
 @njit(cache=True)
-def _run_but_last(symbols: I32, count: int, merges: MergeTable, ranks: I32, births: I32) -> tuple[int, int]:
-    """`merge_run`, stopped when two symbols are left."""
-    births[:count] = 0
-    events = 0
-    while count > 2:
-        best = NONE
-        best_at = 0
-        for k in range(count - 1):
-            found = find_merge(merges, symbols[k], symbols[k + 1])
-            if found != NONE and (best == NONE or merges.rank[found] < merges.rank[best]):
-                best = found
-                best_at = k
-        if best == NONE:
-            return count, events
-        ranks[events] = merges.rank[best]
-        events += 1
-        symbols[best_at] = merges.result[best]
-        births[best_at] = events
-        for k in range(best_at + 1, count - 1):
-            symbols[k] = symbols[k + 1]
-            births[k] = births[k + 1]
-        count -= 1
-    return count, events
-
-
-@njit(cache=True)
-def build_spines(left: I32, right: I32, left_seg: I32, right_seg: I32) -> tuple[I32, I32, I32, I32, I32, I32]:
+def build_spines(
+    left: I32, right: I32, left_seg: I32, right_seg: I32
+) -> tuple[I32, I32, I32, I32, I32, I32]:
     """Flatten the right and left spines of every token, bottom up (see `Spines`)."""
     right_at, right_id, right_dies = _flatten(right, right_seg)
     left_at, left_id, left_dies = _flatten(left, left_seg)
@@ -390,7 +369,13 @@ def build_trie(blob: U8, at: I64, order: I32) -> tuple[I32, U8, I32, I32, I32]:
             nodes += 1
         node += 1
     child[nodes] = nodes
-    return child[: nodes + 1].copy(), label[:nodes].copy(), token[:nodes].copy(), low[:nodes].copy(), high[:nodes].copy()
+    return (
+        child[: nodes + 1].copy(),
+        label[:nodes].copy(),
+        token[:nodes].copy(),
+        low[:nodes].copy(),
+        high[:nodes].copy(),
+    )
 
 
 @njit(cache=True)
@@ -438,7 +423,7 @@ def grow_tree(piece: U8, before: int, m: Merger, last: I32, starts: I32, nodes: 
                 for k in range(at, stop):
                     last[k + 1] = m.atoms.of_byte[piece[k]]
             else:
-                last[stop] = _last_token(stop, before, m, last, starts, nodes, active)
+                last[stop] = _last_token(m, last, starts, nodes, active)
         at = stop
     return active
 
@@ -456,7 +441,8 @@ def _advance(trie: Trie, byte: int, starts: I32, nodes: I32, active: int) -> int
 
 
 @njit(cache=True)
-def _last_token(end: int, before: int, m: Merger, last: I32, starts: I32, nodes: I32, active: int) -> int:
+def _last_token(m: Merger, last: I32, starts: I32, nodes: I32, active: int) -> int:
+    """The only token that ends here and is canonical after what stands before it."""
     for k in range(active):
         token = m.trie.token[nodes[k]]
         if token == NONE:
@@ -469,6 +455,7 @@ def _last_token(end: int, before: int, m: Merger, last: I32, starts: I32, nodes:
 
 @njit(cache=True)
 def token_length(m: Merger, token: int) -> int:
+    """Bytes of a token's spelling."""
     return m.at[token + 1] - m.at[token]
 
 
@@ -484,9 +471,14 @@ def whole_token(piece: U8, trie: Trie) -> int:
 
 
 @njit(cache=True)
-def encode_pieces(text: U8, ends: I64, m: Merger, whole: Trie, use_whole: bool, ids: I32, stops: I64) -> int:
-    """Encode a text that is cut at ``ends``; returns the number of tokens, or -1 - offset of a
-    byte that has no symbol.  ``whole`` holds the tokens that a piece may equal (ignore_merges)."""
+def encode_pieces(
+    text: U8, ends: I64, m: Merger, whole: Trie, use_whole: bool, ids: I32, stops: I64
+) -> int:
+    """Encode a text that is cut at ``ends``; returns the number of tokens.
+
+    A negative number is -1 - offset of a piece with a byte that has no symbol.  ``whole`` holds the
+    tokens that a piece may equal (ignore_merges).
+    """
     longest = 1
     begin = np.int64(0)
     for k in range(len(ends)):
@@ -521,7 +513,7 @@ def encode_pieces(text: U8, ends: I64, m: Merger, whole: Trie, use_whole: bool, 
 
 @njit(cache=True)
 def walk_back(end: int, offset: int, m: Merger, last: I32, ids: I32, stops: I64, count: int) -> int:
-    """Write the tokens of merge(piece[:end]) at ids[count:]; returns how many (NONE: no encoding)."""
+    """Write the tokens of merge(piece[:end]) at ids[count:]; their number, or NONE if it has none."""
     number = 0
     at = end
     while at > 0:

@@ -126,7 +126,8 @@ def _read(
         "model": {
             "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
             "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": byte_fallback,
-            "ignore_merges": ignore_merges, "vocab": vocab, "merges": [list(rule) for rule in rules],
+            "ignore_merges": ignore_merges, "vocab": vocab,
+            "merges": [list(rule) for rule in rules],
         },
     }  # fmt: skip
     return read_json(json.dumps(data).encode(), name="small", use_cache=False)
