@@ -513,7 +513,7 @@ def encode_pieces(
 
 @njit(cache=True)
 def walk_back(end: int, offset: int, m: Merger, last: I32, ids: I32, stops: I64, count: int) -> int:
-    """Write the tokens of merge(piece[:end]) at ids[count:]; their number, or NONE if it has none."""
+    """Write the tokens of merge(piece[:end]) at ids[count:]; how many, or NONE."""
     number = 0
     at = end
     while at > 0:
