@@ -90,20 +90,38 @@ def _added_trie(v: Vocabulary) -> Trie:
     return Trie(*bpe.build_trie(blob, at, order), order)
 
 
-def quick_tail(v: Vocabulary, text: bytes, fresh: bool) -> Found | None:
+class Inside(NamedTuple):
+    """An anchor inside a piece: what the rest of the piece must know of its beginning."""
+
+    token: int = NONE  # the settled token that ends at the anchor; NONE at a piece's start
+    classes: bytes = b""  # characters by which the splitter comes to its state at the anchor
+
+
+AT_START = Inside()
+
+
+def quick_tail(
+    v: Vocabulary, text: bytes, fresh: bool, inside: Inside = AT_START
+) -> Found | None:
     """The tail of a text if it is one of the common case."""
     data = np.frombuffer(text, np.uint8)
     ids = np.empty(len(data) + 4, np.int32)
     numbers = np.empty(4, np.int64)
-    if _tail(data, fresh, quick_of(v), ids, numbers) == NOT_QUICK:
+    lead = np.frombuffer(inside.classes, np.uint8)
+    if _tail(data, fresh, inside.token, lead, quick_of(v), ids, numbers) == NOT_QUICK:
         return None
     count, before, anchor, offset = numbers.tolist()
     return Found(ids[:count], before, anchor, offset)
 
 
 @njit(cache=True)
-def _tail(text: U8, fresh: bool, q: Quick, ids: I32, numbers: I64) -> int:
-    """Fill ``numbers`` with (ids, ids before the anchor, anchor, offset)."""
+def _tail(
+    text: U8, fresh: bool, first: int, lead: U8, q: Quick, ids: I32, numbers: I64
+) -> int:
+    """Fill ``numbers`` with (ids, ids before the anchor, anchor, offset).
+
+    ``first`` and ``lead`` are the two parts of an `Inside`.
+    """
     if _added_may_begin(text, q.added):
         return NOT_QUICK
     size = len(text) + 4  # a composite may be longer than what it is made of
@@ -119,9 +137,9 @@ def _tail(text: U8, fresh: bool, q: Quick, ids: I32, numbers: I64) -> int:
         return NOT_QUICK
     found = np.empty(4, np.int64)
     if q.nfc:
-        if not _settle_normalised(spelled, points, ends, count, q, ids, found):
+        if not _settle_normalised(spelled, points, ends, count, first, lead, q, ids, found):
             return NOT_QUICK
-    elif not _settle(spelled, points, ends, count, q, ids, found):
+    elif not _settle(spelled, points, ends, count, first, lead, q, ids, found):
         return NOT_QUICK
     numbers[0], numbers[1] = found[0], found[1]
     numbers[2], numbers[3] = raw[found[2]], raw[found[3]]
@@ -148,8 +166,9 @@ def _added_may_begin(text: U8, added: Trie) -> bool:
 
 @njit(cache=True)
 def _settle_normalised(
-    spelled: U8, points: I32, ends: I64, count: int, q: Quick, ids: I32, found: I64
-) -> bool:
+    spelled: U8, points: I32, ends: I64, count: int, first: int, lead: U8, q: Quick, ids: I32,
+    found: I64,
+) -> bool:  # fmt: skip
     """`_settle` where the last character may still be composed with what follows.
 
     What is settled lies between what is settled without that character and what is settled with it
@@ -158,12 +177,12 @@ def _settle_normalised(
     for k in range(count):
         if not q.plain[points[k]]:
             return False
-    if not _settle(spelled, points, ends, count, q, ids, found):
+    if not _settle(spelled, points, ends, count, first, lead, q, ids, found):
         return False
     if count == 0 or not q.active[points[count - 1]]:
         return True
     shared, most = found[0], ids[: found[0]].copy()
-    if not _settle(spelled, points, ends, count - 1, q, ids, found):
+    if not _settle(spelled, points, ends, count - 1, first, lead, q, ids, found):
         return False
     least = found[0]
     before, anchor = found[1], found[2]
@@ -173,7 +192,7 @@ def _settle_normalised(
     k = np.int64(0)
     while shared > least and k < q.composed_at[point + 1] - q.composed_at[point]:
         _replace_last(spelled, points, ends, count, q.composed[q.composed_at[point] + k])
-        if not _settle(spelled, points, ends, count, q, ids, found):
+        if not _settle(spelled, points, ends, count, first, lead, q, ids, found):
             return False
         shared = min(shared, found[0])
         while shared > 0 and not np.array_equal(ids[:shared], most[:shared]):
@@ -257,15 +276,16 @@ def _characters(text: U8, points: I32, ends: I64) -> int:
 
 @njit(cache=True)
 def _settle(
-    spelled: U8, points: I32, ends: I64, count: int, q: Quick, ids: I32, found: I64
-) -> bool:
+    spelled: U8, points: I32, ends: I64, count: int, first: int, lead: U8, q: Quick, ids: I32,
+    found: I64,
+) -> bool:  # fmt: skip
     """What is settled of the first ``count`` characters; False if the case is not quick.
 
     ``found``: (ids, ids before the anchor, anchor, offset), in spelled bytes.
     """
     length = 0 if count == 0 else ends[count - 1]
-    cuts = np.empty(count + 1, np.int64)
-    pieces, state = _sure_cuts(points, ends, count, q, cuts)
+    cuts = np.empty(count + len(lead) + 1, np.int64)
+    pieces, state = _sure_cuts(points, ends, count, lead, q, cuts)
     if pieces == NOT_QUICK:
         return False
     anchor = np.int64(0)
@@ -273,15 +293,18 @@ def _settle(
     if pieces > 0:
         anchor = cuts[pieces - 1]
         stops = np.empty(anchor, np.int64)
-        before = bpe.encode_pieces(
-            spelled[:anchor], cuts[:pieces], q.merger, q.whole, q.use_whole, ids, stops
+        before = encode_from(
+            spelled[:anchor], cuts[:pieces], first, q.merger, q.whole, q.use_whole, ids, stops
         )
+        first = NONE
         if before < 0:
             return False
     settled = anchor
     total = before
     if length > anchor:
-        total, settled = _settle_piece(spelled[anchor:length], anchor, state, q, ids, before)
+        total, settled = _settle_piece(
+            spelled[anchor:length], anchor, state, first, q, ids, before
+        )
         if total == NOT_QUICK:
             return False
     found[0], found[1], found[2], found[3] = total, before, anchor, settled
@@ -290,26 +313,28 @@ def _settle(
 
 @njit(cache=True)
 def _sure_cuts(
-    points: I32, ends: I64, count: int, q: Quick, cuts: I64
+    points: I32, ends: I64, count: int, lead: U8, q: Quick, cuts: I64
 ) -> tuple[int, int]:
     """Byte ends of the pieces that are closed for ever, and the state of the open one."""
     if q.cuts:
         pieces = bpe.cut_ends(points, ends, count, q.glued, cuts)
         return max(pieces - 1, 0), np.int64(q.cutter.nxt[0, 0])
-    classes = np.empty(count, np.uint8)
+    led = len(lead)
+    classes = np.empty(led + count, np.uint8)
+    classes[:led] = lead
     for k in range(count):
-        classes[k] = q.cutter.class_of[points[k]]
+        classes[led + k] = q.cutter.class_of[points[k]]
     starts, state, _ = follow(classes, 0, q.cutter.nxt, q.rec, cuts)
     if count > 0 and not q.sure[state]:
         return NOT_QUICK, np.int64(0)
     for k in range(1, starts):
-        cuts[k - 1] = ends[cuts[k] - 1]
+        cuts[k - 1] = ends[cuts[k] - led - 1]
     return starts - 1, np.int64(state)
 
 
 @njit(cache=True)
 def _settle_piece(
-    piece: U8, anchor: int, state: int, q: Quick, ids: I32, before: int
+    piece: U8, anchor: int, state: int, first: int, q: Quick, ids: I32, before: int
 ) -> tuple[int, int]:
     """Settled tokens of the open piece, appended to ``ids``; (number of ids, offset)."""
     m = q.merger
@@ -318,12 +343,12 @@ def _settle_piece(
     starts = np.empty(size + 1, np.int32)
     nodes = np.empty(size + 1, np.int32)
     scratch = np.empty(1, np.int32)
-    live = open_piece(piece, 0, NONE, state, m, q.cutter, q.memo, last, starts, nodes)
-    if last[size] == NONE:
+    live = open_piece(piece, 0, first, state, m, q.cutter, q.memo, last, starts, nodes)
+    if last[size] == NONE and first == NONE:
         return NOT_QUICK, 0
     may_end = q.cutter.may_end[state]
-    boundary = may_end
-    if q.use_whole:
+    boundary = may_end and last[size] != NONE
+    if q.use_whole and first == NONE:
         node = find_node(piece, q.whole)
         if node != NONE:
             token = q.whole.token[node]
@@ -333,7 +358,7 @@ def _settle_piece(
             if token != NONE and may_end and token != last[size]:
                 return before, anchor  # the piece as it stands is a token of its own
     nothing = np.empty(0, np.uint8)
-    if not boundary:
+    if not boundary and last[size] != NONE:
         boundary = can_cover(ROOT, last[size], nothing, state, m, q.cutter, q.memo)
     end = NONE
     if boundary:
@@ -345,6 +370,30 @@ def _settle_piece(
     stops = np.empty(before + size, np.int64)
     added = bpe.walk_back(end, anchor, m, last, ids, stops, before)
     return before + added, anchor + end
+
+
+@njit(cache=True)
+def encode_from(
+    text: U8, ends: I64, first: int, m: Merger, whole: Trie, use_whole: bool, ids: I32, stops: I64
+) -> int:
+    """`bpe.encode_pieces` of a text whose first piece goes on behind the token ``first``."""
+    if first == NONE:
+        return bpe.encode_pieces(text, ends, m, whole, use_whole, ids, stops)
+    size = ends[0]
+    last = np.empty(size + 1, np.int32)
+    starts = np.empty(size + 1, np.int32)
+    nodes = np.empty(size + 1, np.int32)
+    bpe.grow_tree(text[:size], first, m, last, starts, nodes)
+    count = bpe.walk_back(size, 0, m, last, ids, stops, 0)
+    if count < 0:
+        return NONE
+    more = bpe.encode_pieces(
+        text[size:], ends[1:] - size, m, whole, use_whole, ids[count:], stops[count:]
+    )
+    if more < 0:
+        return NONE
+    stops[count : count + more] += size
+    return count + more
 
 
 @njit(cache=True)

@@ -18,6 +18,7 @@ All work starts at the **anchor**, the last piece boundary that no continuation 
 """
 
 import codecs
+import re
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +41,7 @@ from crosstok.covers import (
     open_piece,
 )
 from crosstok.errors import BadInput
-from crosstok.quick import quick_of, quick_tail
+from crosstok.quick import AT_START, Inside, encode_from, quick_of, quick_tail
 from crosstok.splitting import Splitter, follow
 from crosstok.unicode import nfc, nfc_active, nfc_boundary_before, nfc_composites, nfc_plain
 from crosstok.vocabulary import LOW_LINE, SPACE, Kind, Vocabulary, as_text
@@ -167,10 +168,12 @@ def readings(vocabulary: Vocabulary, text: bytes, *, fresh: bool = True) -> list
     return list(_branches(_script(vocabulary, False), text, fresh))
 
 
-def _branches(s: _Script, text: bytes, fresh: bool) -> Iterator[Reading]:
+def _branches(
+    s: _Script, text: bytes, fresh: bool, inside: Inside = AT_START
+) -> Iterator[Reading]:
     """The readings for each way in which half-typed added tokens may turn out."""
-    if not s.added.may_occur(text):
-        yield from _open_segment(s, text, 0, fresh)
+    if inside is not AT_START or not s.added.may_occur(text):
+        yield from _open_segment(s, text, 0, fresh, inside)
         return
     matches, halves = s.added.halves(text)
     tokens, stops, at = _closed(s, text, matches, fresh)
@@ -276,7 +279,8 @@ def _low_line_offsets(raw: str, spelled: str, base: int) -> _Table:
 
 
 def _nfc_offsets(raw: str, base: int) -> _Table:
-    table, vague = [base], []
+    table: list[int] = [base]
+    vague: list[int] = []
     for chunk in normal_chunks(raw):
         written, at = nfc(chunk), table[-1]
         size = len(written.encode())
@@ -284,8 +288,28 @@ def _nfc_offsets(raw: str, base: int) -> _Table:
             table += range(at + 1, at + 1 + size)
         else:
             vague += range(len(table), len(table) + size - 1)
-            table += [at] * (size - 1) + [at + len(chunk.encode())]
+            table += _places_in_chunk(chunk, written, at)
     return _Table(table, frozenset(vague))
+
+
+LONG_CHUNK = 64  # characters of a chunk from which on a place in it gets the chunk's start
+
+
+def _places_in_chunk(chunk: str, written: str, base: int) -> list[int]:
+    """Raw offsets behind each byte of a chunk that normalisation changed.
+
+    Inside it those places have one up to which the raw text's own normal form is what is written.
+    """
+    ends = {len(written.encode()): len(chunk.encode())}
+    if len(chunk) <= LONG_CHUNK:
+        for k in range(1, len(chunk)):
+            begins = nfc(chunk[:k])
+            if written.startswith(begins):
+                ends[len(begins.encode())] = len(chunk[:k].encode())
+    found = [base]
+    for place in range(1, max(ends) + 1):
+        found.append(max(found[-1], base + ends.get(place, 0)))
+    return found[1:]
 
 
 def normal_chunks(text: str) -> Iterator[str]:
@@ -307,7 +331,9 @@ def _last_chunk(text: str) -> int:
     return 0
 
 
-def _open_segment(s: _Script, segment: bytes, base: int, fresh: bool) -> Iterator[Reading]:
+def _open_segment(
+    s: _Script, segment: bytes, base: int, fresh: bool, inside: Inside = AT_START
+) -> Iterator[Reading]:
     """Readings of the last segment, which goes on."""
     v = s.v
     complete, begun = split_character(segment)
@@ -315,13 +341,13 @@ def _open_segment(s: _Script, segment: bytes, base: int, fresh: bool) -> Iterato
         spelled = s.spell(complete, fresh)
         if begun and not complete and fresh and not s.spelled and v.spelling.dummy_prefix:
             spelled = LOW_LINE
-        yield from _open_pieces(v, spelled, begun, _raw_offsets(v, complete, spelled, base))
+        yield from _open_pieces(v, spelled, begun, _raw_offsets(v, complete, spelled, base), inside)
         return
     missing = v.missing_bytes
     for k, (text, cut) in enumerate(_normal_forms(complete, begun)):
         if k and missing and not set(missing).isdisjoint(text.encode()):
             continue  # no text with this composite can be encoded
-        yield from _open_pieces(v, text, cut, _raw_offsets(v, complete, text, base))
+        yield from _open_pieces(v, text, cut, _raw_offsets(v, complete, text, base), inside)
 
 
 def _normal_forms(complete: str, begun: bytes) -> Iterator[tuple[str, bytes]]:
@@ -351,7 +377,16 @@ def _joined_forms(fixed: str, last: str, written: str) -> Iterator[tuple[str, by
         yield fixed + written[:1], b""
     for first in {last[:1], written[:1]} - {""}:
         for composite in nfc_composites(ord(first)):
-            yield fixed + chr(composite), b""
+            if len(written) == 1 or _takes_marks(first, composite):
+                yield fixed + chr(composite), b""
+
+
+@lru_cache(maxsize=4096)
+def _takes_marks(first: str, composite: int) -> bool:
+    """Whether a character becomes this composite by marks alone, which may jump over others."""
+    has = unicodedata.normalize("NFD", first)
+    wants = unicodedata.normalize("NFD", chr(composite))
+    return all(unicodedata.combining(mark) for mark in wants if mark not in has)
 
 
 @lru_cache(maxsize=4096)
@@ -383,7 +418,7 @@ def _mark_leads() -> frozenset[bytes]:
 
 
 def _open_pieces(
-    v: Vocabulary, spelled: str, begun: bytes, to_raw: RawOffsets
+    v: Vocabulary, spelled: str, begun: bytes, to_raw: RawOffsets, inside: Inside = AT_START
 ) -> Iterator[Reading]:
     """Readings of spelled text, for each way in which it may be cut into pieces.
 
@@ -394,15 +429,16 @@ def _open_pieces(
     ends = np.cumsum(_lengths(points))
     size = len(data) - len(begun)
     classes = _classes_of(v.splitter, begun) if begun else None
-    for starts, state in _segmentations(v, points, classes):
+    for starts, state in _segmentations(v, points, classes, inside.classes):
         cuts = [int(ends[start - 1]) if start else 0 for start in starts] or [0]
         joined = not begun or not starts or v.splitter.may_go_on(state, classes)
         if joined:
-            closed = _encode_pieces(v, data, cuts, to_raw)
-            yield from _open_piece(v, data, cuts[-1], begun, state, closed, to_raw)
+            closed = _encode_pieces(v, data, cuts, to_raw, inside.token)
+            first = inside.token if len(cuts) == 1 else NONE
+            yield from _open_piece(v, data, cuts[-1], begun, state, first, closed, to_raw)
         if begun and starts and v.splitter.may_end(state, classes, end=False):
-            closed = _encode_pieces(v, data, [*cuts, size], to_raw)
-            yield from _open_piece(v, data, size, begun, 0, closed, to_raw)
+            closed = _encode_pieces(v, data, [*cuts, size], to_raw, inside.token)
+            yield from _open_piece(v, data, size, begun, 0, NONE, closed, to_raw)
 
 
 @lru_cache(maxsize=4096)
@@ -413,10 +449,23 @@ def _classes_of(splitter: Splitter, begun: bytes) -> int:
 
 
 def _encode_pieces(
-    v: Vocabulary, data: bpe.U8, cuts: Sequence[int], to_raw: RawOffsets
+    v: Vocabulary, data: bpe.U8, cuts: Sequence[int], to_raw: RawOffsets, first: int
 ) -> "Closed":
-    ids, stops = v.encode_spelled(data[: cuts[-1]].tobytes(), np.array(cuts[1:], np.int64))
+    ids, stops = _encode_spelled(v, data[: cuts[-1]], np.array(cuts[1:], np.int64), first)
     return tuple(ids.tolist()), tuple(to_raw(stop) for stop in stops.tolist())
+
+
+def _encode_spelled(
+    v: Vocabulary, data: bpe.U8, ends: bpe.I64, first: int
+) -> tuple[bpe.I32, bpe.I64]:
+    """`Vocabulary.encode_spelled` behind the token ``first`` of the same piece."""
+    if first == NONE or not len(ends):
+        return v.encode_spelled(data.tobytes(), ends)
+    ids, stops = np.empty(len(data), np.int32), np.empty(len(data), np.int64)
+    count = encode_from(data, ends, first, v.merger, v.whole, v.ignore_merges, ids, stops)
+    if count < 0:
+        raise v.no_symbol(data.tobytes())
+    return ids[:count], stops[:count]
 
 
 def _lengths(points: bpe.I32) -> bpe.I64:
@@ -424,7 +473,7 @@ def _lengths(points: bpe.I32) -> bpe.I64:
 
 
 def _segmentations(
-    v: Vocabulary, points: bpe.I32, first: int | None
+    v: Vocabulary, points: bpe.I32, first: int | None, lead: bytes
 ) -> Iterator[tuple[tuple[int, ...], int]]:
     """Piece starts (in characters) and the splitter's state in the last piece.
 
@@ -433,10 +482,11 @@ def _segmentations(
     if v.splits_by_cuts:
         yield _cut_starts(v, points), int(v.splitter.nxt[0, 0]) if len(points) else 0
         return
-    classes = v.splitter.class_of[points].tobytes()
+    classes = lead + v.splitter.class_of[points].tobytes()
     for starts in v.splitter.segmentations(classes, first, end=first is None):
         last = starts[-1] if starts else 0
-        yield starts, v.splitter.state_after(classes[last:])
+        own = tuple(max(start - len(lead), 0) for start in starts)
+        yield own, v.splitter.state_after(classes[last:])
 
 
 def _cut_starts(v: Vocabulary, points: bpe.I32) -> tuple[int, ...]:
@@ -450,11 +500,11 @@ Closed = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def _open_piece(
-    v: Vocabulary, data: bpe.U8, start: int, begun: bytes, state: int, closed: Closed,
-    to_raw: RawOffsets,
+    v: Vocabulary, data: bpe.U8, start: int, begun: bytes, state: int, first: int,
+    closed: Closed, to_raw: RawOffsets,
 ) -> Iterator[Reading]:  # fmt: skip
     """Readings for each live cover of the last piece, which begins at ``start``."""
-    tree = _Tree(v, data[start:], begun, state)
+    tree = _Tree(v, data[start:], begun, state, first)
     for path, boundary, following in tree.readings():
         tokens = closed[0] + tuple(token for token, _ in path)
         stops = closed[1] + tuple(to_raw(start + stop) for _, stop in path)
@@ -467,8 +517,11 @@ Path = list[tuple[int, int]]
 class _Tree:
     """The prefix tree of an open piece with its live covers."""
 
-    def __init__(self, v: Vocabulary, piece: bpe.U8, begun: bytes, state: int) -> None:
+    def __init__(
+        self, v: Vocabulary, piece: bpe.U8, begun: bytes, state: int, first: int
+    ) -> None:
         self._v = v
+        self._first = first  # the token before, if the piece began earlier
         self._piece = piece
         self._begun = np.frombuffer(begun, np.uint8)
         self._state = state
@@ -478,10 +531,10 @@ class _Tree:
         self._starts = np.empty(size + 1, np.int32)
         self._nodes = np.empty(size + 1, np.int32)
         self._live = open_piece(
-            piece, len(begun), NONE, state, v.merger, self._cutter, quick_of(v).memo,
+            piece, len(begun), first, state, v.merger, self._cutter, quick_of(v).memo,
             self._last, self._starts, self._nodes,
         )  # fmt: skip
-        if size > len(begun) and not self._has_path(size - len(begun)):
+        if first == NONE and size > len(begun) and not self._has_path(size - len(begun)):
             raise v.no_symbol(piece.tobytes())
 
     def _has_path(self, at: int) -> bool:
@@ -506,7 +559,7 @@ class _Tree:
             yield from self._fallback()
         else:
             yield from self._boundary_in_character()
-        if self._v.ignore_merges and len(self._piece):
+        if self._v.ignore_merges and len(self._piece) and self._first == NONE:
             yield from self._whole_covers()
 
     def _covers(self) -> Iterator[tuple[Path, bool, tuple[int, ...]]]:
@@ -526,7 +579,10 @@ class _Tree:
     def _boundaries(self) -> Iterator[tuple[Path, bool, tuple[int, ...]]]:
         """The piece ends with the text, or a token of it begins there."""
         v, size = self._v, len(self._piece)
-        whole = bpe.whole_token(self._piece, v.whole) if v.ignore_merges and size else NONE
+        if not self._has_path(size):
+            return  # behind the token before, no encoding ends here
+        takes_whole = v.ignore_merges and size > 0 and self._first == NONE
+        whole = bpe.whole_token(self._piece, v.whole) if takes_whole else NONE
         may_end = size == 0 or bool(self._cutter.may_end[self._state])
         if whole != NONE and may_end:
             yield [(whole, size)], True, ()
@@ -547,8 +603,8 @@ class _Tree:
     def _fallback(self) -> Iterator[tuple[Path, bool, tuple[int, ...]]]:
         """The incomplete character is one that the vocabulary lacks: its bytes are tokens."""
         m = self._v.merger
-        if falls_back(self._begun, m):
-            complete = len(self._piece) - len(self._begun)
+        complete = len(self._piece) - len(self._begun)
+        if self._has_path(complete) and falls_back(self._begun, m):
             tokens = m.atoms.of_byte[self._begun].tolist()
             path = self.path(complete)
             path += [(token, complete + k + 1) for k, token in enumerate(tokens)]
@@ -575,30 +631,39 @@ def common_prefix(found: Sequence[Reading]) -> int:
     return shared
 
 
-def tail(v: Vocabulary, text: bytes, *, fresh: bool = True) -> Tail:
-    """Find the anchor of a text, its tokens up to there, and what is settled behind it."""
-    found = quick_tail(v, text, fresh)
+def tail(v: Vocabulary, text: bytes, *, fresh: bool = True, inside: Inside = AT_START) -> Tail:
+    """Find the anchor of a text, its tokens up to there, and what is settled behind it.
+
+    Text that begins ``inside`` a piece must not hold the beginning of an added token.
+    """
+    found = quick_tail(v, text, fresh, inside)
     if found is None:
-        return careful_tail(v, text, fresh=fresh)
+        return careful_tail(v, text, fresh=fresh, inside=inside)
     ids = tuple(found.ids.tolist())
     before = found.before
     return Tail(ids[:before], found.anchor, fresh and found.anchor == 0, ids[before:], found.offset)
 
 
-def careful_tail(v: Vocabulary, text: bytes, *, fresh: bool = True) -> Tail:
+def careful_tail(
+    v: Vocabulary, text: bytes, *, fresh: bool = True, inside: Inside = AT_START
+) -> Tail:
     """`tail` from the readings, whatever the text."""
     s = _script(v, False)
-    ids, anchor, fresh = _to_anchor(s, text, fresh)
+    ids, anchor, fresh = _to_anchor(s, text, fresh, inside)
+    if anchor:
+        inside = AT_START
     rest = text[anchor:]
-    found = _as_it_stands(s, rest) if s.normalises else []
+    found = _as_it_stands(s, rest, inside) if s.normalises else []
     if not found:
-        found = list(_branches(s, rest, fresh))
+        found = list(_branches(s, rest, fresh, inside))
+    if not found:
+        raise v.no_symbol(rest)
     shared = common_prefix(found)
     offset = anchor + (found[0].stops[shared - 1] if shared else 0)
     return Tail(ids, anchor, fresh, found[0].tokens[:shared], offset)
 
 
-def _as_it_stands(s: _Script, text: bytes) -> list[Reading]:
+def _as_it_stands(s: _Script, text: bytes, inside: Inside) -> list[Reading]:
     """The readings without any composition of the last characters, where these decide.
 
     What is settled lies between what is settled before the last characters, whatever they become,
@@ -611,51 +676,58 @@ def _as_it_stands(s: _Script, text: bytes) -> list[Reading]:
     fixed, last = nfc(complete[:at]), nfc(complete[at:])
     if last != complete[at:]:
         return []
-    as_is = list(_open_pieces(s.v, fixed + last, begun, _Same(0)))
-    without = list(_open_pieces(s.v, fixed, b"", _Same(0)))
-    if fixed != complete[:at] or common_prefix(as_is) != common_prefix(without):
+    as_is = list(_open_pieces(s.v, fixed + last, begun, _Same(0), inside))
+    without = list(_open_pieces(s.v, fixed, b"", _Same(0), inside))
+    if not as_is or not without or fixed != complete[:at]:
+        return []
+    if common_prefix(as_is) != common_prefix(without):
         return []
     return as_is
 
 
-def _to_anchor(s: _Script, text: bytes, fresh: bool) -> tuple[tuple[int, ...], int, bool]:
+def _to_anchor(
+    s: _Script, text: bytes, fresh: bool, inside: Inside = AT_START
+) -> tuple[tuple[int, ...], int, bool]:
     """Tokens before the anchor, the anchor, and whether a segment begins there."""
     tokens: tuple[int, ...] = ()
     at, end = 0, len(text)
-    if s.added.may_occur(text):
+    if inside is AT_START and s.added.may_occur(text):
         matches, halves = s.added.halves(text)
         end = min([half.start for half in halves], default=end)
         tokens, _, at = _closed(s, text, [m for m in matches if m.stop <= end], fresh)
         fresh = fresh or at > 0
-    more, anchor = _pieces_to_anchor(s, text[at:end], fresh)
+    more, anchor = _pieces_to_anchor(s, text[at:end], fresh, inside)
     return tokens + more, at + anchor, fresh and anchor == 0
 
 
-def _pieces_to_anchor(s: _Script, segment: bytes, fresh: bool) -> tuple[tuple[int, ...], int]:
+def _pieces_to_anchor(
+    s: _Script, segment: bytes, fresh: bool, inside: Inside
+) -> tuple[tuple[int, ...], int]:
     complete, _ = split_character(segment)
     if s.normalises:
         complete = complete[: _last_chunk(complete)]
     spelled = s.spell(complete, fresh)
     points = np.frombuffer(spelled.encode("utf-32-le"), np.int32)
-    starts = _sure_starts(s.v, points)
+    starts = _sure_starts(s.v, points, inside.classes)
     ends = np.cumsum(_lengths(points))[np.array(starts[1:], np.int64) - 1]
     to_raw = _raw_offsets(s.v, complete, spelled, 0)
     while len(ends) and not to_raw.is_exact(int(ends[-1])):
         ends = ends[:-1]
     if not len(ends):
         return (), 0
-    ids, _ = s.v.encode_spelled(spelled.encode()[: int(ends[-1])], ends)
+    data = np.frombuffer(spelled.encode(), np.uint8)
+    ids, _ = _encode_spelled(s.v, data[: ends[-1]], ends, inside.token)
     return tuple(ids.tolist()), to_raw(int(ends[-1]))
 
 
-def _sure_starts(v: Vocabulary, points: bpe.I32) -> list[int]:
+def _sure_starts(v: Vocabulary, points: bpe.I32, lead: bytes) -> list[int]:
     """Starts (in characters) of the pieces that the characters there are decide."""
     if v.splits_by_cuts:
         return list(_cut_starts(v, points))
-    out = np.empty(len(points) + 1, np.int64)
-    classes = v.splitter.class_of[points]
+    out = np.empty(len(lead) + len(points) + 1, np.int64)
+    classes = np.concatenate([np.frombuffer(lead, np.uint8), v.splitter.class_of[points]])
     count, _, _ = follow(classes, 0, v.splitter.nxt, v.splitter.rec, out)
-    return out[:count].tolist()
+    return [0, *(out[1:count] - len(lead)).tolist()]
 
 
 # -- the questions --------------------------------------------------------------------------------
@@ -795,6 +867,15 @@ class Viability:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    """An anchor inside the open piece: ``count`` settled tokens lead from its start to ``at``."""
+
+    at: int
+    count: int
+    inside: Inside
+
+
 class Settler:
     """`settle` for a text that arrives bit by bit."""
 
@@ -804,8 +885,11 @@ class Settler:
         self._text = b""  # behind the anchor
         self._given = 0  # settled tokens behind the anchor that were handed out already
         self._offset = 0  # where the open rest begins in _text
-        self._memory: OrderedDict[tuple[bytes, bool], Tail] = OrderedDict()
+        self._memory: OrderedDict[tuple[bytes, bool, Inside], Tail] = OrderedDict()
         self._remember = remember
+        self._inner = _Inner(0, 0, AT_START)
+        self._advance_at = LONG  # open bytes from which on an anchor inside the piece is sought
+        self._added_byte = _added_byte(v.added)
 
     @property
     def open(self) -> bytes:
@@ -815,29 +899,135 @@ class Settler:
     def feed(self, data: bytes) -> list[int]:
         """Take more text; returns the tokens that it settles."""
         text = self._text + data
-        found = self._tail(text)
-        new = [*found.ids, *found.settled][self._given :]
-        self._given = self._given + len(new) - len(found.ids)
-        self._text = text[found.anchor :]
-        self._offset = found.offset - found.anchor
-        self._fresh = found.fresh
+        inner = self._inner
+        if inner.at and self._added_byte.search(text, inner.at):
+            inner = _Inner(0, 0, AT_START)
+        rest = text[inner.at :]
+        found = self._tail(rest, inner)
+        new = [*found.ids, *found.settled][self._given - inner.count :]
+        if found.anchor:
+            self._given += len(new) - inner.count - len(found.ids)
+            self._text = rest[found.anchor :]
+            self._offset = found.offset - found.anchor
+            self._fresh = found.fresh
+            self._inner, self._advance_at = _Inner(0, 0, AT_START), LONG
+        else:
+            self._given += len(new)
+            self._text = text
+            self._offset = inner.at + found.offset
+            self._inner = inner
+            if len(rest) >= self._advance_at:
+                self._advance(rest, found)
         return new
+
+    def _advance(self, rest: bytes, found: Tail) -> None:
+        """Move the anchor into the open piece, or try again when it has grown by half."""
+        inner = self._inner
+        if not self._added_byte.search(rest):
+            fresh = self._fresh and inner.at == 0
+            place = _inner_anchor(self.vocabulary, rest, found.settled, inner.inside, fresh)
+            if place is not None:
+                count, at, inside = place
+                self._inner = _Inner(inner.at + at, inner.count + count, inside)
+                rest = rest[at:]
+        self._advance_at = max(LONG, len(rest) * 3 // 2)
 
     def finish(self) -> list[int]:
         """The text ends here: the rest of its tokens."""
         complete = as_text(self._text)
         return list(_encode_from(self.vocabulary, complete.encode(), self._fresh)[self._given :])
 
-    def _tail(self, text: bytes) -> Tail:
-        key = (text, self._fresh)
+    def _tail(self, text: bytes, inner: _Inner) -> Tail:
+        fresh = self._fresh and inner.at == 0
+        key = (text, fresh, inner.inside)
         found = self._memory.get(key)
         if found is None:
-            found = tail(self.vocabulary, text, fresh=self._fresh)
-            if len(text) <= 64:
+            found = tail(self.vocabulary, text, fresh=fresh, inside=inner.inside)
+            if len(text) <= 4 * LONG:
                 self._memory[key] = found
                 if len(self._memory) > self._remember:
                     self._memory.popitem(last=False)
         return found
+
+
+# -- anchors inside a piece -----------------------------------------------------------------------
+
+LONG = 64  # bytes of an open piece that are read again and again without a thought
+
+
+def _inner_anchor(
+    v: Vocabulary, text: bytes, settled: Sequence[int], inside: Inside, fresh: bool
+) -> tuple[int, int, Inside] | None:
+    """The last place inside the open piece from which it can be read on: (tokens, offset, inside).
+
+    All readings begin with the settled tokens, and so does the encoding of every continuation.
+    Let t be one that ends at A, inside the text and at a character.  What follows t inside the
+    piece is then a path of the prefix tree through A, which is the tree grown from A behind t
+    (locality); and the splitter goes on from its state at A, provided that the piece surely ends
+    behind A: it has a match there, or surely gets one.  Normalisation must start afresh at A.
+    """
+    complete, _ = split_character(text)
+    limit, classes = _surely_inside(v, complete, inside.classes, fresh)
+    ends = {len(complete[:k].encode()): k for k in range(1, limit + 1)}
+    at = 0
+    best: tuple[int, int, int] | None = None
+    for count, token in enumerate(settled, 1):
+        content = v.token_bytes[token]
+        if count == 1 and fresh and v.spelling.dummy_prefix:
+            content = content[1:]
+        if not text.startswith(content, at):
+            break  # not spelled as the raw text is
+        at += len(content)
+        k = ends.get(at)
+        if k is not None and (not v.spelling.nfc or nfc_boundary_before(ord(complete[k]))):
+            best = count, at, k
+    if best is None:
+        return None
+    count, at, k = best
+    state = v.splitter.state_after(classes[: len(classes) - len(complete) + k])
+    return count, at, Inside(settled[count - 1], _way_to(v.splitter)[state])
+
+
+def _surely_inside(
+    v: Vocabulary, complete: str, lead: bytes, fresh: bool
+) -> tuple[int, bytes]:
+    """How many characters lie in the open piece and before its end, whatever follows."""
+    points = np.frombuffer(complete.encode("utf-32-le"), np.int32)
+    classes = lead + v.splitter.class_of[points].tobytes()
+    most = _last_chunk(complete) if v.spelling.nfc else len(complete)
+    if v.splits_by_cuts:
+        return most - 1, classes
+    if fresh and v.spelling.dummy_prefix:
+        return 0, classes  # the splitter sees a prefix that the raw text lacks
+    out = np.empty(len(classes) + 1, np.int64)
+    count, state, match = follow(
+        np.frombuffer(classes, np.uint8), 0, v.splitter.nxt, v.splitter.rec, out
+    )
+    if count > 1:
+        return 0, classes
+    end = len(classes) if v.splitter.sure[state] else match
+    return min(end - len(lead), most) - 1, classes
+
+
+@lru_cache(maxsize=64)
+def _added_byte(added: AddedTokens) -> re.Pattern[bytes]:
+    """Finds any first byte of an added token; a control token may hide others that begin in it."""
+    contents = (*added.text, *added.control) if added.text else ()
+    begins = sorted({content[:1] for content in contents})
+    return re.compile(b"[" + b"".join(map(re.escape, begins)) + b"]" if begins else b"(?!)")
+
+
+@cache
+def _way_to(splitter: Splitter) -> dict[int, bytes]:
+    """For each of the splitter's states the fewest characters that lead to it inside a piece."""
+    ways = {0: b""}
+    waiting = [0]
+    for state in waiting:
+        for k, after in enumerate(splitter.nxt[state].tolist()):
+            if after >= 0 and after not in ways:
+                ways[after] = ways[state] + bytes([k])
+                waiting.append(after)
+    return ways
 
 
 # -- witnesses ------------------------------------------------------------------------------------
