@@ -14,6 +14,7 @@ import argparse
 import ast
 import gzip
 import os
+from itertools import pairwise
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,7 @@ def parts_of(tokenizer: Any, text: str) -> list[bytes]:
     """The bytes of each token of a text."""
     encoding = tokenizer.encode(text, add_special_tokens=False)
     cuts = [0, *(end for _, end in encoding.offsets), len(text)]
-    return [text[a:b].encode() for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+    return [text[a:b].encode() for a, b in pairwise(cuts) if b > a]
 
 
 def measure(family: str, text: str, size: int) -> dict[str, Any]:
@@ -116,12 +117,14 @@ def main() -> int:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     text = english(options.text)
     rows = {}
-    print(f"{'family':12} {'tokens':>9} {'µs/token':>9} {'ratio':>7} {'at most':>8} {'10x text':>9}")
+    print(
+        f"{'family':10} {'tokens':>9} {'µs/token':>9} {'ratio':>7} {'at most':>8} {'10x text':>9}"
+    )
     for family in options.families:
         row = rows[family] = measure(family, text, options.size)
         print(
-            f"{family:12} {row['tokens']:9,} {row['microseconds a token']:9.2f} {row['ratio']:7.2f} "
-            f"{row['ratio at most']:8} {row['tenfold text']:9.2f}", flush=True,
+            f"{family:10} {row['tokens']:9,} {row['microseconds a token']:9.2f} {row['ratio']:7.2f}"
+            f" {row['ratio at most']:8} {row['tenfold text']:9.2f}", flush=True,
         )  # fmt: skip
     if options.out is not None:
         name = options.text.name if options.text else "declaration of human rights, docstrings"
