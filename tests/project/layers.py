@@ -33,6 +33,7 @@ ORDER = (
     "conversion",
     "rows",
     "reference",
+    "models",
     "gguf",
     "assets",
     "pages",
@@ -44,7 +45,8 @@ ORDER = (
 STANDALONE = frozenset({"reference"})
 
 # What takes ids, bytes and arrays: no torch, no transformers, no network.
-CORE = frozenset(ORDER[: ORDER.index("reference") + 1]) - {"hub"}
+# (The adapters in `models` import their engines when they are asked for.)
+CORE = frozenset(ORDER[: ORDER.index("models") + 1]) - {"hub"}
 
 
 def existing_modules(package: Path) -> list[str]:
