@@ -157,7 +157,13 @@ def split_character(text: bytes) -> tuple[str, bytes]:
             f"expected text in valid UTF-8 (a cut last character is fine), found {error.reason} "
             f"at offset {error.start}"
         ) from error
-    return complete, text[used:]
+    begun = text[used:]
+    if begun[:1] == b"\xed" and begun[1:2] >= b"\xa0":  # the codec waits for the third byte
+        raise BadInput(
+            "expected text in valid UTF-8 (a cut last character is fine), found the beginning of a "
+            f"surrogate at offset {used}"
+        )
+    return complete, begun
 
 
 def readings(vocabulary: Vocabulary, text: bytes, *, fresh: bool = True) -> list[Reading]:
