@@ -832,6 +832,8 @@ class Viability:
         self._fresh = fresh
         self._dead = False
         self._dummy = v.spelling.dummy_prefix and fresh
+        self._inner = NO_INNER
+        self._advance_at = LONG
 
     def push(self, token: int) -> bool:
         """Append an id; False once the sequence is not viable, and ever after."""
@@ -862,24 +864,47 @@ class Viability:
 
     def _check(self) -> bool:
         s = _script(self._v, True)
-        ids, anchor, fresh = _to_anchor(s, self._text, self._fresh)
-        if tuple(self._ids[: len(ids)]) != ids:
+        inner = self._inner
+        if inner.at and _added_byte(s.added).search(self._text, inner.at):
+            inner = NO_INNER
+        text, own = self._text[inner.at :], tuple(self._ids[inner.count :])
+        fresh, inside = self._fresh and not inner.at, inner.inside
+        ids, anchor, fresh = _to_anchor(s, text, fresh, inside)
+        if own[: len(ids)] != ids:
             return False
-        rest = tuple(self._ids[len(ids) :])
-        found = _branches(s, self._text[anchor:], fresh)
+        rest = own[len(ids) :]
+        found = list(_branches(s, text[anchor:], fresh, AT_START if anchor else inside))
         if not any(reading.boundary and reading.tokens == rest for reading in found):
             return False
-        self._ids, self._text, self._fresh = list(rest), self._text[anchor:], fresh
+        if anchor:
+            self._ids, self._text, self._fresh = list(rest), text[anchor:], fresh
+            self._inner, self._advance_at = NO_INNER, LONG
+        else:
+            self._inner = inner
+            if len(text) >= self._advance_at:
+                self._advance(s, text, found)
         return True
+
+    def _advance(self, s: _Script, text: bytes, found: Sequence[Reading]) -> None:
+        """Move the anchor into the open piece, or try again when it has grown by half."""
+        if not _added_byte(s.added).search(text):
+            settled = found[0].tokens[: common_prefix(found)]
+            contents = [self._v.spelled(token) for token in settled]
+            self._inner = _advanced(s, text, settled, contents, self._inner, self._fresh)
+        self._advance_at = max(LONG, (len(self._text) - self._inner.at) * 3 // 2)
 
 
 @dataclass(frozen=True, slots=True)
 class _Inner:
     """An anchor inside the open piece: ``count`` settled tokens lead from its start to ``at``."""
 
-    at: int
-    count: int
-    inside: Inside
+    at: int = 0
+    count: int = 0
+    inside: Inside = AT_START
+
+
+NO_INNER = _Inner()
+LONG = 64  # bytes of an open piece that are read again and again without a thought
 
 
 class Settler:
@@ -893,7 +918,7 @@ class Settler:
         self._offset = 0  # where the open rest begins in _text
         self._memory: OrderedDict[tuple[bytes, bool, Inside], Tail] = OrderedDict()
         self._remember = remember
-        self._inner = _Inner(0, 0, AT_START)
+        self._inner = NO_INNER
         self._advance_at = LONG  # open bytes from which on an anchor inside the piece is sought
         self._added_byte = _added_byte(v.added)
 
@@ -907,7 +932,7 @@ class Settler:
         text = self._text + data
         inner = self._inner
         if inner.at and self._added_byte.search(text, inner.at):
-            inner = _Inner(0, 0, AT_START)
+            inner = NO_INNER
         rest = text[inner.at :]
         found = self._tail(rest, inner)
         new = [*found.ids, *found.settled][self._given - inner.count :]
@@ -916,7 +941,7 @@ class Settler:
             self._text = rest[found.anchor :]
             self._offset = found.offset - found.anchor
             self._fresh = found.fresh
-            self._inner, self._advance_at = _Inner(0, 0, AT_START), LONG
+            self._inner, self._advance_at = NO_INNER, LONG
         else:
             self._given += len(new)
             self._text = text
@@ -928,15 +953,14 @@ class Settler:
 
     def _advance(self, rest: bytes, found: Tail) -> None:
         """Move the anchor into the open piece, or try again when it has grown by half."""
-        inner = self._inner
+        v = self.vocabulary
         if not self._added_byte.search(rest):
-            fresh = self._fresh and inner.at == 0
-            place = _inner_anchor(self.vocabulary, rest, found.settled, inner.inside, fresh)
-            if place is not None:
-                count, at, inside = place
-                self._inner = _Inner(inner.at + at, inner.count + count, inside)
-                rest = rest[at:]
-        self._advance_at = max(LONG, len(rest) * 3 // 2)
+            contents = [v.token_bytes[token] for token in found.settled]
+            if contents and v.spelling.dummy_prefix and self._fresh and self._inner.at == 0:
+                contents[0] = contents[0][1:]
+            s = _script(v, False)
+            self._inner = _advanced(s, rest, found.settled, contents, self._inner, self._fresh)
+        self._advance_at = max(LONG, (len(self._text) - self._inner.at) * 3 // 2)
 
     def finish(self) -> list[int]:
         """The text ends here: the rest of its tokens."""
@@ -958,13 +982,13 @@ class Settler:
 
 # -- anchors inside a piece -----------------------------------------------------------------------
 
-LONG = 64  # bytes of an open piece that are read again and again without a thought
+def _advanced(
+    s: _Script, text: bytes, settled: Sequence[int], contents: Sequence[bytes], inner: _Inner,
+    fresh: bool,
+) -> _Inner:  # fmt: skip
+    """The last place inside the open piece from which it can be read on.
 
-
-def _inner_anchor(
-    v: Vocabulary, text: bytes, settled: Sequence[int], inside: Inside, fresh: bool
-) -> tuple[int, int, Inside] | None:
-    """The last place inside the open piece from which it can be read on: (tokens, offset, inside).
+    ``text`` begins at the place known so far, ``contents`` are the settled tokens' parts of it.
 
     All readings begin with the settled tokens, and so does the encoding of every continuation.
     Let t be one that ends at A, inside the text and at a character.  What follows t inside the
@@ -972,39 +996,35 @@ def _inner_anchor(
     (locality); and the splitter goes on from its state at A, provided that the piece surely ends
     behind A: it has a match there, or surely gets one.  Normalisation must start afresh at A.
     """
+    v = s.v
     complete, _ = split_character(text)
-    limit, classes = _surely_inside(v, complete, inside.classes, fresh)
+    if fresh and not inner.at and v.spelling.dummy_prefix and not (s.spelled or v.splits_by_cuts):
+        return inner  # the splitter sees a prefix that the raw text lacks
+    limit, classes = _surely_inside(v, complete, inner.inside.classes)
     ends = {len(complete[:k].encode()): k for k in range(1, limit + 1)}
-    at = 0
-    best: tuple[int, int, int] | None = None
-    for count, token in enumerate(settled, 1):
-        content = v.token_bytes[token]
-        if count == 1 and fresh and v.spelling.dummy_prefix:
-            content = content[1:]
+    at, best = 0, (0, 0, 0)
+    for count, content in enumerate(contents, 1):
         if not text.startswith(content, at):
             break  # not spelled as the raw text is
         at += len(content)
         k = ends.get(at)
         if k is not None and (not v.spelling.nfc or nfc_boundary_before(ord(complete[k]))):
             best = count, at, k
-    if best is None:
-        return None
     count, at, k = best
+    if count == 0:
+        return inner
     state = v.splitter.state_after(classes[: len(classes) - len(complete) + k])
-    return count, at, Inside(settled[count - 1], _way_to(v.splitter)[state])
+    inside = Inside(settled[count - 1], _way_to(v.splitter)[state])
+    return _Inner(inner.at + at, inner.count + count, inside)
 
 
-def _surely_inside(
-    v: Vocabulary, complete: str, lead: bytes, fresh: bool
-) -> tuple[int, bytes]:
+def _surely_inside(v: Vocabulary, complete: str, lead: bytes) -> tuple[int, bytes]:
     """How many characters lie in the open piece and before its end, whatever follows."""
     points = np.frombuffer(complete.encode("utf-32-le"), np.int32)
     classes = lead + v.splitter.class_of[points].tobytes()
     most = _last_chunk(complete) if v.spelling.nfc else len(complete)
     if v.splits_by_cuts:
         return most - 1, classes
-    if fresh and v.spelling.dummy_prefix:
-        return 0, classes  # the splitter sees a prefix that the raw text lacks
     out = np.empty(len(classes) + 1, np.int64)
     count, state, match = follow(
         np.frombuffer(classes, np.uint8), 0, v.splitter.nxt, v.splitter.rec, out
