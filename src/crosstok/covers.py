@@ -1,9 +1,9 @@
 """Live covers: how the encoding of an open piece may end, whatever text follows.
 
-Let w be an open piece.  The encoding of any continuation begins with merge(w[:i]) for some *live* i:
-either a token boundary falls on the end of w, or a token begins at i and reaches past it.  Such a
-token must be canonical after the last token of merge(w[:i]), continue the text as UTF-8, and leave a
-piece that the splitter can still produce (THEORY, Live covers).
+Let w be an open piece.  The encoding of any continuation begins with merge(w[:i]) for some *live*
+i: either a token boundary falls on the end of w, or a token begins at i and reaches past it.  Such
+a token must be canonical after the last token of merge(w[:i]), continue the text as UTF-8, and
+leave a piece that the splitter can still produce (THEORY, Live covers).
 """
 
 from functools import cache
@@ -53,7 +53,8 @@ def new_memo(bits: int = 18) -> Memo:
 
 class Character(NamedTuple):
     """A character of which some bytes are there: how many are missing, the value so far, and the
-    bounds of the next byte.  ``missing`` 0 is a character boundary, -1 what is not UTF-8."""
+    bounds of the next byte.  ``missing`` 0 is a character boundary, -1 what is not UTF-8.
+    """
 
     missing: int
     value: int
@@ -62,7 +63,9 @@ class Character(NamedTuple):
 
 
 @njit(cache=True)
-def take_byte(missing: int, value: int, low: int, high: int, byte: int) -> tuple[int, int, int, int]:
+def take_byte(  # noqa: PLR0911
+    missing: int, value: int, low: int, high: int, byte: int
+) -> tuple[int, int, int, int]:
     """One step of reading UTF-8; see `Character`."""
     if missing > 0:
         if byte < low or byte > high:
@@ -80,7 +83,9 @@ def take_byte(missing: int, value: int, low: int, high: int, byte: int) -> tuple
 
 
 @njit(cache=True)
-def _some_character_fits(missing: int, value: int, low: int, high: int, state: int, cutter: Cutter) -> bool:
+def _some_character_fits(
+    missing: int, value: int, low: int, high: int, state: int, cutter: Cutter
+) -> bool:
     """Whether one of the characters that begin with these bytes stays inside the piece."""
     first = (value << 6) | (low & 0x3F)
     last = (value << 6) | (high & 0x3F)
@@ -118,8 +123,15 @@ def _read_begun(begun: U8) -> tuple[int, int, int, int]:
 
 @njit(cache=True)
 def covers_below(
-    trie: Trie, node: int, previous: int, begun: U8, state: int,
-    m: Merger, cutter: Cutter, must_end: bool, out: I32,
+    trie: Trie,
+    node: int,
+    previous: int,
+    begun: U8,
+    state: int,
+    m: Merger,
+    cutter: Cutter,
+    must_end: bool,
+    out: I32,
 ) -> int:
     """Tokens strictly below ``node`` that may cover the text's end.
 
@@ -202,7 +214,7 @@ def character_range(begun: U8) -> tuple[int, int]:
 def falls_back(begun: U8, m: Merger) -> bool:
     """Whether some character that begins with these bytes is not in the vocabulary."""
     first, last = character_range(begun)
-    for point in range(first, last + 1):
+    for point in range(first, last + 1):  # noqa: SIM110 - compiled
         if m.atoms.of_char[point] == NONE:
             return True
     return False
@@ -229,8 +241,16 @@ def can_cover(
 
 @njit(cache=True)
 def open_piece(
-    piece: U8, begun: int, before: int, state: int, m: Merger, cutter: Cutter, memo: Memo,
-    last: I32, starts: I32, nodes: I32,
+    piece: U8,
+    begun: int,
+    before: int,
+    state: int,
+    m: Merger,
+    cutter: Cutter,
+    memo: Memo,
+    last: I32,
+    starts: I32,
+    nodes: I32,
 ) -> int:
     """`bpe.grow_tree`, with the starts that no cover needs taken out.
 

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from crosstok import bpe
 from crosstok.bpe import I32, I64, NONE, ROOT, U8, Bool, Merger, Trie
@@ -87,7 +86,8 @@ def _added_trie(v: Vocabulary) -> Trie:
     blob = np.frombuffer(b"".join(contents), np.uint8)
     at = np.cumsum([0, *map(len, contents)], dtype=np.int64)
     order = np.arange(len(contents), dtype=np.int32)
-    return Trie(*bpe.build_trie(blob, at, order), order)
+    child, label, token, low, high = bpe.build_trie(blob, at, order)
+    return Trie(child, label, token, low, high, order)
 
 
 class Inside(NamedTuple):
@@ -100,9 +100,7 @@ class Inside(NamedTuple):
 AT_START = Inside()
 
 
-def quick_tail(
-    v: Vocabulary, text: bytes, fresh: bool, inside: Inside = AT_START
-) -> Found | None:
+def quick_tail(v: Vocabulary, text: bytes, fresh: bool, inside: Inside = AT_START) -> Found | None:
     """The tail of a text if it is one of the common case."""
     data = np.frombuffer(text, np.uint8)
     ids = np.empty(len(data) + 4, np.int32)
@@ -115,9 +113,7 @@ def quick_tail(
 
 
 @njit(cache=True)
-def _tail(
-    text: U8, fresh: bool, first: int, lead: U8, q: Quick, ids: I32, numbers: I64
-) -> int:
+def _tail(text: U8, fresh: bool, first: int, lead: U8, q: Quick, ids: I32, numbers: I64) -> int:
     """Fill ``numbers`` with (ids, ids before the anchor, anchor, offset).
 
     ``first`` and ``lead`` are the two parts of an `Inside`.
@@ -165,7 +161,7 @@ def _added_may_begin(text: U8, added: Trie) -> bool:
 
 
 @njit(cache=True)
-def _settle_normalised(
+def _settle_normalised(  # noqa: PLR0911
     spelled: U8, points: I32, ends: I64, count: int, first: int, lead: U8, q: Quick, ids: I32,
     found: I64,
 ) -> bool:  # fmt: skip
@@ -189,7 +185,7 @@ def _settle_normalised(
     point = points[count - 1]
     if point >= 128 and shared != least:
         return False
-    k = np.int64(0)
+    k = 0
     while shared > least and k < q.composed_at[point + 1] - q.composed_at[point]:
         _replace_last(spelled, points, ends, count, q.composed[q.composed_at[point] + k])
         if not _settle(spelled, points, ends, count, first, lead, q, ids, found):
@@ -199,7 +195,7 @@ def _settle_normalised(
             shared -= 1
         k += 1
     ids[:shared] = most[:shared]
-    offset = np.int64(0)
+    offset = 0
     for j in range(shared):
         offset += bpe.token_length(q.merger, ids[j])
     found[0], found[1], found[2], found[3] = shared, before, anchor, offset
@@ -302,9 +298,7 @@ def _settle(
     settled = anchor
     total = before
     if length > anchor:
-        total, settled = _settle_piece(
-            spelled[anchor:length], anchor, state, first, q, ids, before
-        )
+        total, settled = _settle_piece(spelled[anchor:length], anchor, state, first, q, ids, before)
         if total == NOT_QUICK:
             return False
     found[0], found[1], found[2], found[3] = total, before, anchor, settled
@@ -318,7 +312,7 @@ def _sure_cuts(
     """Byte ends of the pieces that are closed for ever, and the state of the open one."""
     if q.cuts:
         pieces = bpe.cut_ends(points, ends, count, q.glued, cuts)
-        return max(pieces - 1, 0), np.int64(q.cutter.nxt[0, 0])
+        return max(pieces - 1, 0), int(q.cutter.nxt[0, 0])
     led = len(lead)
     classes = np.empty(led + count, np.uint8)
     classes[:led] = lead
@@ -326,10 +320,10 @@ def _sure_cuts(
         classes[led + k] = q.cutter.class_of[points[k]]
     starts, state, _ = follow(classes, 0, q.cutter.nxt, q.rec, cuts)
     if count > 0 and not q.sure[state]:
-        return NOT_QUICK, np.int64(0)
+        return NOT_QUICK, 0
     for k in range(1, starts):
         cuts[k - 1] = ends[cuts[k] - led - 1]
-    return starts - 1, np.int64(state)
+    return starts - 1, int(state)
 
 
 @njit(cache=True)

@@ -53,8 +53,8 @@ FEW = 2  # how many next tokens are enough to know that there are several
 class Reading:
     """One way in which an open text may be encoded.
 
-    ``tokens`` end at ``stops`` (bytes of the raw text).  ``following`` holds some of the tokens that
-    may come next, all of them if they are fewer than FEW; it is empty where anything may come.
+    ``tokens`` end at ``stops`` (bytes of the raw text).  ``following`` holds some of the tokens
+    that may come next, all of them if they are fewer than FEW; it is empty where anything may come.
     ``boundary``: the next token begins at the text's end; else it reaches past it.
     """
 
@@ -77,7 +77,7 @@ class Tail(NamedTuple):
 class Verdict(Enum):
     """What a hypothesis says about the token after a target prefix."""
 
-    TOKEN = "token"
+    TOKEN = "token"  # noqa: S105
     REJECT = "reject"
     SEVERAL = "several"
 
@@ -174,9 +174,7 @@ def readings(vocabulary: Vocabulary, text: bytes, *, fresh: bool = True) -> list
     return list(_branches(_script(vocabulary, False), text, fresh))
 
 
-def _branches(
-    s: _Script, text: bytes, fresh: bool, inside: Inside = AT_START
-) -> Iterator[Reading]:
+def _branches(s: _Script, text: bytes, fresh: bool, inside: Inside = AT_START) -> Iterator[Reading]:
     """The readings for each way in which half-typed added tokens may turn out."""
     if inside is not AT_START or not s.added.may_occur(text):
         yield from _open_segment(s, text, 0, fresh, inside)
@@ -184,9 +182,7 @@ def _branches(
     matches, halves = s.added.halves(text)
     tokens, stops, at = _closed(s, text, matches, fresh)
     for reading in _open_segment(s, text[at:], at, fresh or at > 0):
-        yield replace(
-            reading, tokens=tokens + reading.tokens, stops=stops + reading.stops
-        )
+        yield replace(reading, tokens=tokens + reading.tokens, stops=stops + reading.stops)
     for half in halves:
         yield _completed(s, text, matches, half, fresh)
 
@@ -241,7 +237,7 @@ class _Same:
     def __call__(self, end: int) -> int:
         return self._base + end
 
-    def is_exact(self, end: int) -> bool:
+    def is_exact(self, end: int) -> bool:  # noqa: ARG002
         """Whether this place of the spelled text is one of the raw text too."""
         return True
 
@@ -369,7 +365,10 @@ def _normal_forms(complete: str, begun: bytes) -> Iterator[tuple[str, bytes]]:
     if begun:
         joins, others = _cut_forms(begun)
         for other in others:
-            yield (fixed + written + other.decode(), b"") if other < b"\x80" else (fixed + written, other)
+            if other < b"\x80":
+                yield fixed + written + other.decode(), b""
+            else:
+                yield fixed + written, other
     if joins:
         yield from _joined_forms(fixed, last, written)
 
@@ -523,9 +522,7 @@ Path = list[tuple[int, int]]
 class _Tree:
     """The prefix tree of an open piece with its live covers."""
 
-    def __init__(
-        self, v: Vocabulary, piece: bpe.U8, begun: bytes, state: int, first: int
-    ) -> None:
+    def __init__(self, v: Vocabulary, piece: bpe.U8, begun: bytes, state: int, first: int) -> None:
         self._v = v
         self._first = first  # the token before, if the piece began earlier
         self._piece = piece
@@ -575,7 +572,9 @@ class _Tree:
             following = self._below(self._v.merger.trie, int(self._nodes[k]), int(self._last[at]))
             yield self.path(at), False, following
 
-    def _below(self, trie: bpe.Trie, node: int, previous: int, end: bool = False) -> tuple[int, ...]:
+    def _below(
+        self, trie: bpe.Trie, node: int, previous: int, end: bool = False
+    ) -> tuple[int, ...]:
         out = np.empty(FEW, np.int32)
         count = covers_below(
             trie, node, previous, self._begun, self._state, self._v.merger, self._cutter, end, out
@@ -981,6 +980,7 @@ class Settler:
 
 
 # -- anchors inside a piece -----------------------------------------------------------------------
+
 
 def _advanced(
     s: _Script, text: bytes, settled: Sequence[int], contents: Sequence[bytes], inner: _Inner,
