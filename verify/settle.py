@@ -21,8 +21,10 @@ import json
 import os
 import unicodedata
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,7 +47,7 @@ from crosstok.settling import (
 from crosstok.unicode import nfc
 from crosstok.vocabulary import LOW_LINE, Kind
 from tests import texts
-from verify.common import Suite
+from verify.common import Suite, scaled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -58,11 +60,11 @@ FAMILIES = (
     "deepseek_v3", "mistral_nemo", "gemma2", "gemma3", "llama2", "mistral_v0_1",
 )  # fmt: skip
 PARTS = ("sound", "tight", "viable", "resplit", "quick")
-SOUND = 10_000
+SOUND = 4_000
 POSITIONS = 2_000
 PREFIXES = 1_000_000
-RESPLIT = 5_000
-AGREE = 10_000
+RESPLIT = 3_000
+AGREE = 4_000
 BATCH = 500
 PASSAGE = 600  # bytes of the passages in which positions are drawn
 SHOWN = 3
@@ -209,7 +211,7 @@ def sound_cases(v: Vocabulary, count: int, family: str) -> Iterator[Sound]:
             yield Sound(text[:cut], more, found)
 
 
-def check_sound(suite: Suite, family: str, v: Vocabulary, oracle: Oracle, count: int) -> None:
+def check_sound(suite: Notes, family: str, v: Vocabulary, oracle: Oracle, count: int) -> None:
     wrong: list[str] = []
     cases = ids = 0
     for batch in batches(sound_cases(v, count, family)):
@@ -237,7 +239,7 @@ def batches(source: Iterable[Sound]) -> Iterator[list[Sound]]:
         yield batch
 
 
-def report(suite: Suite, what: str, wrong: list[str]) -> None:
+def report(suite: Notes, what: str, wrong: list[str]) -> None:
     suite.violations(what, len(wrong))
     for line in wrong[:SHOWN]:
         print(f"    {line[:1000]}", flush=True)
@@ -296,7 +298,7 @@ def raw_text(v: Vocabulary, ids: Sequence[int]) -> bytes:
     return out
 
 
-def check_refusals(suite: Suite, family: str, v: Vocabulary) -> None:
+def check_refusals(suite: Notes, family: str, v: Vocabulary) -> None:
     """Bytes that are not UTF-8: an error for `settle`, no text for `viable`."""
     wrong = []
     for text in NOT_UTF8:
@@ -338,7 +340,7 @@ def prefixes(source: str, count: int, seed: object) -> Iterator[bytes]:
 
 
 def check_tight(
-    suite: Suite, family: str, v: Vocabulary, oracle: Oracle, sources: dict[str, str], count: int
+    suite: Notes, family: str, v: Vocabulary, oracle: Oracle, sources: dict[str, str], count: int
 ) -> None:
     for name, source in sources.items():
         causes: Counter[str] = Counter()
@@ -405,7 +407,7 @@ def decodable(v: Vocabulary, count: int, seed: object) -> Iterator[tuple[str, li
                 break
 
 
-def check_prefixes(suite: Suite, family: str, v: Vocabulary, oracle: Oracle, count: int) -> None:
+def check_prefixes(suite: Notes, family: str, v: Vocabulary, oracle: Oracle, count: int) -> None:
     wrong: list[str] = []
     seen = 0
     for text, ids in decodable(v, count, ("viable", family)):
@@ -444,7 +446,7 @@ def resplit(
     return ids[:at] + other + ids[at + wide : at + wide + behind]
 
 
-def check_resplit(suite: Suite, family: str, v: Vocabulary, oracle: Oracle, count: int) -> None:
+def check_resplit(suite: Notes, family: str, v: Vocabulary, oracle: Oracle, count: int) -> None:
     random = Random(family)
     ids_of: dict[bytes, list[int]] = {}
     for token in range(v.size):
@@ -497,7 +499,7 @@ def has_witness(v: Vocabulary, oracle: Oracle, ids: list[int]) -> bool:
 # -- quick ----------------------------------------------------------------------------------------
 
 
-def check_quick(suite: Suite, family: str, v: Vocabulary, count: int) -> None:
+def check_quick(suite: Notes, family: str, v: Vocabulary, count: int) -> None:
     wrong: list[str] = []
     random = Random(family)
     quick = 0
@@ -517,7 +519,7 @@ def check_quick(suite: Suite, family: str, v: Vocabulary, count: int) -> None:
     report(suite, f"{family}: quick answers that are wrong", wrong)
 
 
-def check_feeding(suite: Suite, family: str, v: Vocabulary, count: int) -> None:
+def check_feeding(suite: Notes, family: str, v: Vocabulary, count: int) -> None:
     wrong: list[str] = []
     random = Random(family)
     fed = 0
@@ -553,6 +555,44 @@ def cut_up(v: Vocabulary, data: bytes, random: Random) -> Iterator[list[bytes]]:
 # -- all ------------------------------------------------------------------------------------------
 
 
+class Notes:
+    """What one family's checks report; they run in a process of their own."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, object]] = []
+
+    def count(self, what: str, figure: object) -> None:
+        self.lines.append(("count", what, figure))
+
+    def violations(self, what: str, number: int) -> None:
+        self.lines.append(("violations", what, number))
+
+    def require(self, what: str, holds: bool) -> None:
+        self.lines.append(("require", what, holds))
+
+
+def check_family(
+    family: str, parts: Sequence[str], sources: dict[str, str], budget: float
+) -> list[tuple[str, str, object]]:
+    """All checks of one family."""
+    notes = Notes()
+    v, oracle = load(assets.path(family), name=family), Oracle(family)
+    if "sound" in parts:
+        check_sound(notes, family, v, oracle, scaled(SOUND, budget, least=200))
+        check_refusals(notes, family, v)
+    if "tight" in parts:
+        check_tight(notes, family, v, oracle, sources, scaled(POSITIONS, budget, least=50))
+    if "viable" in parts:
+        count = scaled(PREFIXES // len(FAMILIES) + 1, budget, least=1_000)
+        check_prefixes(notes, family, v, oracle, count)
+    if "resplit" in parts:
+        check_resplit(notes, family, v, oracle, scaled(RESPLIT, budget, least=100))
+    if "quick" in parts:
+        check_quick(notes, family, v, scaled(AGREE, budget, least=100))
+        check_feeding(notes, family, v, scaled(AGREE // 10, budget, least=20))
+    return notes.lines
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--gsm8k", default=os.environ.get("CROSSTOK_GSM8K"))
@@ -561,27 +601,27 @@ def main() -> int:
     parser.add_argument("--parts", nargs="*", default=PARTS)
     options, others = parser.parse_known_args()
     suite = Suite("settle", others)
+    given = [Path(file).name for file in (options.wikitext, options.gsm8k) if file]
+    suite.count("texts given", ", ".join(given) or "none: the bundled ones")
     sources = {
         "English": english(options),
         "sums": sums(options),
         "Python": "\n".join(texts.python_sources()),
         "Chinese": texts.declaration("cmn_hans"),
     }
-    for family in options.families:
-        v, oracle = load(assets.path(family), name=family), Oracle(family)
-        if "sound" in options.parts:
-            check_sound(suite, family, v, oracle, suite.scaled(SOUND, least=200))
-            check_refusals(suite, family, v)
-        if "tight" in options.parts:
-            check_tight(suite, family, v, oracle, sources, suite.scaled(POSITIONS, least=50))
-        if "viable" in options.parts:
-            count = suite.scaled(PREFIXES // len(FAMILIES) + 1, least=1_000)
-            check_prefixes(suite, family, v, oracle, count)
-        if "resplit" in options.parts:
-            check_resplit(suite, family, v, oracle, suite.scaled(RESPLIT, least=100))
-        if "quick" in options.parts:
-            check_quick(suite, family, v, suite.scaled(AGREE, least=100))
-            check_feeding(suite, family, v, suite.scaled(AGREE // 10, least=20))
+    prefixes = 0
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+        jobs = [
+            pool.submit(check_family, family, options.parts, sources, suite.budget)
+            for family in options.families
+        ]
+        for job in jobs:
+            for kind, what, figure in job.result():
+                getattr(suite, kind)(what, figure)
+                if what.endswith("prefixes of encodings"):
+                    assert isinstance(figure, int)
+                    prefixes += figure
+    suite.count("prefixes of encodings, all families", prefixes)
     return suite.finish()
 
 
