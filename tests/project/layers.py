@@ -28,6 +28,7 @@ ORDER = (
     "ranks",
     "quick",
     "settling",
+    "masks",
     "alignment",
     "truncation",
     "conversion",
