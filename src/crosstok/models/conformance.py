@@ -30,7 +30,7 @@ from crosstok.models.protocol import (
 )
 
 # Two measurements of the same noise differ, so comparisons allow a multiple of it.
-NOISE_FACTOR = 8.0
+NOISE_FACTOR = 16.0
 
 
 @dataclass
