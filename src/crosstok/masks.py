@@ -26,7 +26,7 @@ import numpy as np
 
 from crosstok import bpe
 from crosstok.added import AddedTokens
-from crosstok.bpe import I32, I64, NONE, ROOT, U8, Bool, Merger, Trie
+from crosstok.bpe import I32, I64, NEVER, NONE, ROOT, U8, Bool, Merger, Trie
 from crosstok.covers import (
     DEAD,
     Cutter,
@@ -44,6 +44,7 @@ from crosstok.splitting import Splitter, follow
 from crosstok.unicode import nfc, nfc_boundary_before
 from crosstok.vocabulary import LOW_LINE, SPACE, Kind, Vocabulary
 
+UNKNOWN = 2  # of `_Table.known`
 FRESH = -1  # stands for the lexer that begins a piece at the end of the text
 # Where a lexer made its last match while it read a token: nowhere, before it, or inside it.
 NOWHERE, BEFORE, INSIDE = 0, 1, 2
@@ -211,6 +212,18 @@ class _Entries(NamedTuple):
     state: I32
 
 
+class _Table(NamedTuple):
+    """The tokens of an alphabet as the compiled pass needs them."""
+
+    ids: I32
+    kind: I32
+    cut: I32  # bytes of the character that the token leaves cut
+    fits: Bool  # whether the encoder makes the token of its bytes, whatever stands before it
+    alone: I32  # the token that its bytes are as a whole piece (ignore_merges)
+    row: I32  # of `known`, for the tokens that leave a cut character
+    known: U8  # [tokens, states]: whether some token can complete that character, once asked
+
+
 class _Alphabet:
     """The tokens that may follow the bytes of a cut character (or none), sorted into kinds."""
 
@@ -232,19 +245,31 @@ class _Alphabet:
                 text, used = codecs.utf_8_decode(self.begun + content, "strict", False)
             except UnicodeDecodeError:
                 continue
-            if content and not (nfc_too and nfc(text) != text):
+            cut = (self.begun + content)[used:]
+            if content and not _surrogate(cut) and not (nfc_too and nfc(text) != text):
                 ids.append(token)
                 texts.append(text)
-                cuts.append((self.begun + content)[used:])
-        self.ids = np.array(ids, np.int32)
-        self.cut = np.array([len(cut) for cut in cuts], np.int32)
-        self.fits = np.array([self._fits(*of) for of in zip(ids, texts, cuts, strict=True)], bool)
+                cuts.append(cut)
         self._joining = [
             (token, text)
             for token, text in zip(ids, texts, strict=True)
             if nfc_too and text and not nfc_boundary_before(ord(text[0]))
         ]
-        self._sort(texts, cuts)
+        self.table = self._table(ids, texts, cuts)
+
+    def _table(self, ids: list[int], texts: list[str], cuts: list[bytes]) -> _Table:
+        v = self._tokens.v
+        cut = np.array([len(cut) for cut in cuts], np.int32)
+        fits = [self._fits(*of) for of in zip(ids, texts, cuts, strict=True)]
+        alone = np.full(v.size, NONE, np.int32)
+        if v.ignore_merges:
+            alone[v.whole.sorted] = v.whole.sorted
+        chosen = np.array(ids, np.int32)
+        known = np.full((int((cut > 0).sum()), len(v.splitter.nxt)), UNKNOWN, np.uint8)
+        return _Table(
+            chosen, self._sort(texts, cuts), cut, np.array(fits, np.bool_), alone[chosen],
+            np.cumsum(cut > 0, dtype=np.int32) - 1, known,
+        )  # fmt: skip
 
     def _fits(self, token: int, text: str, cut: bytes) -> bool:
         """Whether the encoder makes this token of its bytes, whatever stands before it."""
@@ -257,8 +282,8 @@ class _Alphabet:
         lacks = bool(atoms.of_char[ord(text)] == NONE)
         return lacks and int(atoms.of_byte[self._tokens.contents[token][0]]) == token
 
-    def _sort(self, texts: list[str], cuts: list[bytes]) -> None:
-        """Give every token its kind."""
+    def _sort(self, texts: list[str], cuts: list[bytes]) -> I32:
+        """The kind of every token."""
         splitter = self._tokens.v.splitter
         numbers: dict[tuple[bytes, int | None], int] = {}
         strings = _class_strings(splitter, texts)
@@ -271,7 +296,8 @@ class _Alphabet:
             for row, (string, mask) in zip(rows, numbers, strict=True)
         ]
         self.kinds = list(kinds)
-        self.kind = np.array(renumber, np.int32)[np.array(of, np.int64)]
+        kind: I32 = np.array(renumber, np.int32)[np.array(of, np.int64)]
+        return kind
 
     def spoiled(self, tail: str) -> tuple[int, ...]:
         """The tokens that are not in normal form behind these last characters."""
@@ -300,6 +326,11 @@ class _Alphabet:
                 self._entries.clear()
             self._entries[key] = found
         return found
+
+
+def _surrogate(cut: bytes) -> bool:
+    """Whether these bytes begin a surrogate, which Python waits for and UTF-8 does not know."""
+    return cut[:1] == b"\xed" and cut[1:2] >= b"\xa0"
 
 
 @lru_cache(maxsize=4096)
@@ -359,8 +390,7 @@ def _places(
     Only those are given that the ids before the token agree with.
     """
     if not lexers and not kind.advances:
-        if kind.classes != 0:  # else no character begins so (the bytes of a surrogate)
-            yield FRESH, 0
+        yield FRESH, 0
         return
     chain = list(_chain(kind, lexers))
     first, end = kind.classes, kind.classes is None
@@ -675,6 +705,9 @@ class Masks:
         self._most = max(1, memory // self._row)
         self._kept: OrderedDict[tuple[object, ...], U8] = OrderedDict()
         self._alphabets: OrderedDict[bytes, _Alphabet] = OrderedDict()
+        self._followers = _followers(v.merger)
+        self._canonical = np.zeros(v.size, np.bool_)  # with the token asked about last
+        self._free = v.kinds == Kind.BYTE
         self.made = 0  # how many masks were made so far
 
     @property
@@ -757,10 +790,12 @@ class Masks:
         nodes.append(int(find_node(begun, v.whole)) if v.ignore_merges else NONE)
         previous = [state.previous] * len(state.lexers)
         previous.append(state.previous if state.begun else NONE)
+        canonical = self._canonical
+        if state.previous != NONE:
+            _canonical(state.previous, v.merger.spines, self._followers, canonical)
         _fill(
-            alphabet.ids, alphabet.kind, alphabet.cut, alphabet.fits, entries,
-            np.array(previous, np.int32), np.array(nodes, np.int32),
-            _Text(tokens.blob, tokens.at, begun), v.kinds == Kind.BYTE, v.whole,
+            alphabet.table, entries, np.array(previous, np.int32), np.array(nodes, np.int32),
+            canonical, _Text(tokens.blob, tokens.at, begun), self._free, v.whole,
             v.merger, cutter_of(v.splitter), quick_of(v).memo, mask,
         )  # fmt: skip
 
@@ -796,15 +831,86 @@ class _Text(NamedTuple):
     begun: U8
 
 
+class _Followers(NamedTuple):
+    """The merges by their left part, and the tokens in an order in which parts come first."""
+
+    at: I32  # [ids + 1] where the merges of each left part begin
+    right: I32
+    rank: I32
+    order: I32
+    ranks: I32  # [longest spine, ids] scratch, full of NEVER between two uses
+    place: I32  # [ids] scratch
+
+
+def _followers(m: Merger) -> _Followers:
+    size = len(m.at) - 1
+    used = np.flatnonzero(m.merges.keys >= 0)
+    used = used[np.argsort(m.merges.keys[used])]
+    keys, slots = m.merges.keys[used], m.merges.slots[used]
+    at = np.searchsorted(keys >> 32, np.arange(size + 1)).astype(np.int32)
+    order = np.argsort(np.diff(m.spines.left_at), kind="stable").astype(np.int32)
+    deepest = int(np.diff(m.spines.right_at).max(initial=1))
+    ranks = np.full((deepest, size), NEVER, np.int32)
+    right = (keys & 0xFFFFFFFF).astype(np.int32)
+    return _Followers(at, right, m.merges.rank[slots], order, ranks, np.empty(size, np.int32))
+
+
+@njit(cache=True)
+def _canonical(previous: int, spines: bpe.Spines, f: _Followers, out: Bool) -> None:
+    """`bpe.pair_is_canonical` of one token with every other.
+
+    Tokens share the way up their left spines with their left parts, so each continues where its
+    part came to: ``place`` is how far up the right spine of the previous token that was.
+    """
+    first, end = spines.right_at[previous], spines.right_at[previous + 1]
+    _write_ranks(first, end, spines, f, True)
+    for token in f.order:
+        place = np.int64(0)
+        top = spines.left_at[token + 1] - 1
+        if top > spines.left_at[token]:
+            part = spines.left_id[top - 1]
+            place = np.int64(f.place[part])
+            if place >= 0:
+                place = _after(place, first, part, spines.left_seg[top - 1], spines, f)
+        f.place[token] = place
+        out[token] = place >= 0 and _after(place, first, token, NEVER, spines, f) >= 0
+    _write_ranks(first, end, spines, f, False)
+
+
+@njit(cache=True)
+def _write_ranks(first: int, end: int, spines: bpe.Spines, f: _Followers, there: bool) -> None:
+    """Spread the merges of each symbol of a right spine over all tokens, or take them off again."""
+    for place in range(first, end):
+        symbol = spines.right_id[place]
+        for k in range(f.at[symbol], f.at[symbol + 1]):
+            f.ranks[place - first, f.right[k]] = f.rank[k] if there else NEVER
+
+
+@njit(cache=True)
+def _after(
+    place: int, first: int, symbol: int, dies: int, spines: bpe.Spines, f: _Followers
+) -> int:
+    """Where on the right spine the walk is when a left symbol dies, or NONE if they merge."""
+    while True:
+        left_dies = spines.right_seg[first + place]
+        rank = f.ranks[place, symbol]
+        if left_dies == NEVER and dies == NEVER:
+            return place if rank == NEVER else NONE
+        if left_dies <= dies:
+            if rank < left_dies:
+                return NONE
+            place += 1
+        else:
+            return NONE if rank <= dies else place
+
+
 @njit(cache=True)
 def _fill(
-    ids: I32,
-    kind: I32,
-    cut: I32,
-    fits: Bool,
+    a: _Table,
     entries: _Entries,
     previous: I32,
     nodes: I32,
+    canonical: Bool,
     text: _Text,
     free: Bool,
     whole: Trie,
@@ -818,24 +924,22 @@ def _fill(
     ``previous`` and ``nodes`` are indexed by the lexer, FRESH being the last.  Tokens that are
     ``free`` are made of bytes that no merge touches.
     """  # fmt: skip
-    for k in range(len(ids)):
-        token = ids[k]
-        canonical = np.int64(-1)  # with the previous token: not known yet
-        for place in range(entries.at[kind[k]], entries.at[kind[k] + 1]):
-            lexer = entries.lexer[place]
-            before = previous[lexer]
-            stands = fits[k]
-            if stands and before != NONE and not free[token]:
-                if canonical < 0:
-                    canonical = np.int64(bpe.pair_is_canonical(before, token, m.spines, m.merges))
-                stands = canonical == 1
-            state = entries.state[place]
-            if cut[k]:
-                answer = stands and _goes_on(token, cut[k], state, text, m, cutter, memo)
+    for k in range(len(a.ids)):
+        token = a.ids[k]
+        for place in range(entries.at[a.kind[k]], entries.at[a.kind[k] + 1]):
+            lexer, state = entries.lexer[place], entries.state[place]
+            alone = previous[lexer] == NONE
+            stands = a.fits[k] and (alone or free[token] or canonical[token])
+            if not stands and not alone:
+                continue
+            if a.cut[k]:
+                answer = stands and _goes_on(k, state, a, text, m, cutter, memo)
             else:
-                piece = _piece(nodes[lexer], token, text, whole)
+                piece = (
+                    a.alone[k] if nodes[lexer] == ROOT else _piece(nodes[lexer], token, text, whole)
+                )
                 answer = stands and piece == NONE and cutter.may_end[state]
-                if piece == token and before == NONE and cutter.may_end[state]:
+                if piece == token and alone and cutter.may_end[state]:
                     answer = True
                 elif not answer and stands:
                     answer = can_cover(ROOT, token, text.begun[:0], state, m, cutter, memo)
@@ -858,14 +962,19 @@ def _piece(node: int, token: int, text: _Text, whole: Trie) -> int:
 
 @njit(cache=True)
 def _goes_on(
-    token: int, cut: int, state: int, text: _Text, m: Merger, cutter: Cutter, memo: Memo
+    k: int, state: int, a: _Table, text: _Text, m: Merger, cutter: Cutter, memo: Memo
 ) -> bool:
-    """Whether a token can complete the character that this one leaves cut."""
+    """Whether some token can complete the character that this one leaves cut."""
     if m.atoms.characters:
         return True  # by bytes, which `fits` has asked
-    begun = np.empty(cut, np.uint8)
-    at = text.at[token + 1] - cut
-    for k in range(cut):
-        place = at + k - text.at[token]
-        begun[k] = text.blob[at + k] if place >= 0 else text.begun[len(text.begun) + place]
-    return can_cover(ROOT, token, begun, state, m, cutter, memo)
+    known = a.known[a.row[k], state]
+    if known == UNKNOWN:
+        token, cut = a.ids[k], a.cut[k]
+        begun = np.empty(cut, np.uint8)
+        start, at = text.at[token], text.at[token + 1] - cut
+        for j in range(cut):
+            place = at + j - start
+            begun[j] = text.blob[at + j] if place >= 0 else text.begun[len(text.begun) + place]
+        known = np.uint8(can_cover(ROOT, token, begun, state, m, cutter, memo))
+        a.known[a.row[k], state] = known
+    return known == 1

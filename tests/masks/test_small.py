@@ -70,6 +70,15 @@ def test_the_dummy_prefix_alone_is_no_whole_text() -> None:
     assert may_end(Walk(v).state)
 
 
+def test_no_bytes_of_a_surrogate_follow_each_other() -> None:
+    v = with_fallback(0, "ab", 7, prefix=False)
+    walk = Walk(v)
+    assert walk.push(0xED)
+    mask = viable_next(v, walk.state)
+    assert np.flatnonzero(mask).tolist() == list(range(0x80, 0xA0))
+    assert list(differences(walk, existing(v))) == []
+
+
 @ALL
 def test_a_document_has_one_mask_a_position(family: Family) -> None:
     v = family.make(1)
