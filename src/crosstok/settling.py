@@ -378,8 +378,10 @@ def _joined_forms(fixed: str, last: str, written: str) -> Iterator[tuple[str, by
     if last and not nfc_boundary_before(ord(last[0])):
         yield fixed, b""  # a mark without a letter: another may be put before it
     if len(last) > 1 and not written[:1] == last[:1] == written:
-        # Marks may still be put between those that are there: only the first character is sure.
-        yield fixed + written[:1], b""
+        # Marks may still be put between those that are there: the first character is sure, and
+        # that a mark comes next.
+        for lead in sorted(_mark_leads()):
+            yield fixed + written[:1], lead
     for first in {last[:1], written[:1]} - {""}:
         for composite in nfc_composites(ord(first)):
             if len(written) == 1 or _takes_marks(first, composite):
