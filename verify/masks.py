@@ -38,7 +38,7 @@ WALKS = 200
 WHOLE = 3
 HARD = (
     "It's 1234 o'clock:  x\u0327 \n\n\tnaïve 你好 <tool_call>\n\n<table>  3.5 é\u0323 👩\u200d👧 "
-    "don't\r\n  week.  The <tool 'll<|im_start|> e\u0316\u0301 <\n\n\n▁ ▁▁ a"
+    "don't\r\n  week.  The <tool 'll<|im_start|> e\u0316\u0301 <\n\n\n a"
 )
 
 

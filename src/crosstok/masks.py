@@ -935,9 +935,11 @@ def _fill(
             if a.cut[k]:
                 answer = stands and _goes_on(k, state, a, text, m, cutter, memo)
             else:
-                piece = (
-                    a.alone[k] if nodes[lexer] == ROOT else _piece(nodes[lexer], token, text, whole)
-                )
+                piece = NONE
+                if nodes[lexer] == ROOT:
+                    piece = a.alone[k]
+                elif nodes[lexer] != NONE:
+                    piece = _piece(nodes[lexer], token, text, whole)
                 answer = stands and piece == NONE and cutter.may_end[state]
                 if piece == token and alone and cutter.may_end[state]:
                     answer = True
