@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crosstok.errors import BadInput
 from crosstok.models import Forest, Handle, Plan
 from crosstok.models.conformance import path_to
+
+# A busy machine is no failure.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -29,6 +32,7 @@ def climb(forest, node):
     return depth, -1 - node
 
 
+@PATIENT
 @given(forests())
 def test_depths_and_roots_are_those_of_a_climb(forest):
     climbed = [climb(forest, node) for node in range(len(forest))]
@@ -38,6 +42,7 @@ def test_depths_and_roots_are_those_of_a_climb(forest):
         assert forest.lengths[node] == depth + under
 
 
+@PATIENT
 @given(st.lists(forests(), min_size=1, max_size=4))
 def test_joined_forests_keep_their_paths_and_roots(parts):
     joined = Forest.join(parts)

@@ -86,6 +86,8 @@ def _climb(parents: Any, nodes: Any) -> Any:
 
 
 def _select(states_1hsd: Any, nodes: Any) -> Any:
+    if len(nodes) == states_1hsd.shape[2]:
+        return states_1hsd  # all that is stored; what is dropped never was
     import torch
 
     return states_1hsd[:, :, torch.from_numpy(nodes).to(states_1hsd.device)]
