@@ -42,6 +42,12 @@ def test_depths_and_roots_are_those_of_a_climb(forest):
         assert forest.lengths[node] == depth + under
 
 
+def test_a_forest_may_have_more_roots_than_nodes():
+    forest = Forest([0, 0], [-3, 0], (None, None, None))
+    assert forest.root_of.tolist() == [2, 2]
+    assert forest.depths.tolist() == [1, 2]
+
+
 @PATIENT
 @given(st.lists(forests(), min_size=1, max_size=4))
 def test_joined_forests_keep_their_paths_and_roots(parts):

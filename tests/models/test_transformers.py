@@ -237,6 +237,11 @@ def test_the_cache_holds_what_handles_need(llama):
         llama.evaluate(Forest.path([1], handles[0]))
 
 
+def test_a_forest_may_have_more_roots_than_nodes(llama):
+    few = Forest([4, 5], [-3, 0], (None, None, None))
+    assert conformance.distance(rows(llama, few), rows(llama, Forest.path([4, 5]))) < 1e-6
+
+
 # -- what goes wrong -------------------------------------------------------------------------------
 
 

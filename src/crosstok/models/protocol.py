@@ -101,7 +101,7 @@ class Forest:
         """The root under which each node stands."""
         above = self.parents
         while (inner := above >= 0).any():  # each round doubles the step
-            above = np.where(inner, above[above], above)
+            above = np.where(inner, above[above.clip(0)], above)
         return -1 - above
 
     @property
@@ -109,8 +109,8 @@ class Forest:
         """How many of the forest's tokens end at each node, itself included."""
         above, depths = self.parents, np.ones(len(self), np.int32)
         while (inner := above >= 0).any():
-            depths = depths + np.where(inner, depths[above], 0).astype(np.int32)
-            above = np.where(inner, above[above], above)
+            depths = depths + np.where(inner, depths[above.clip(0)], 0).astype(np.int32)
+            above = np.where(inner, above[above.clip(0)], above)
         return depths
 
     @property

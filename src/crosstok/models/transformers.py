@@ -244,7 +244,7 @@ class _Growth:
         base = np.array([-1 if root is None else root.node for root in self._roots], np.int32)
         parents = forest.parents[nodes]
         # An index below 0 means a root: it is read through `base`, the other entry is unused.
-        above = np.where(parents >= 0, self._node[parents], base[(-1 - parents).clip(0)])
+        above = np.where(parents >= 0, self._node[parents.clip(0)], base[(-1 - parents).clip(0)])
         trunk.grow(forest.tokens[nodes], above.astype(np.int32), forest.lengths[nodes])
         self._ask_roots(index)
 
