@@ -535,6 +535,7 @@ class Walk(Viability):
         return bool(found.tolist() == ids)
 
     def _spoiled(self, complete: str, begun: bytes) -> tuple[int, ...]:
+        complete = self._chunk + complete
         if not self._v.spelling.nfc or not complete:
             return ()
         at = len(complete) - 1

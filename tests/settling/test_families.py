@@ -166,3 +166,12 @@ def test_viability_ends_with_the_first_token_that_cannot_follow():
     assert not state.push(v.encode(" world")[0]), "once dead, dead for ever"
     with pytest.raises(BadInput, match="ids of gpt2"):
         state.push(v.size)
+
+
+def test_normal_form_is_asked_for_across_piece_boundaries() -> None:
+    """The mark of another class ends a piece, but an acute behind it still joins the letter."""
+    v = vocabulary("qwen2_5")
+    marks = v.encode("e\u0316")
+    assert viable(v, marks)
+    assert not viable(v, [*marks, *v.encode("\u0301")])
+    assert v.encode("e\u0316\u0301") == v.encode("é\u0316")

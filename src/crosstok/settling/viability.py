@@ -6,6 +6,7 @@ from crosstok.errors import BadInput
 from crosstok.quick import AT_START
 from crosstok.settling.anchors import common_prefix, to_anchor
 from crosstok.settling.inner import LONG, NO_INNER, added_byte, advanced
+from crosstok.settling.offsets import last_chunk
 from crosstok.settling.pieces import Reading
 from crosstok.settling.readings import Script, branches, script_of, split_character
 from crosstok.unicode import nfc
@@ -25,6 +26,7 @@ class Viability:
         self._v = v
         self._ids: list[int] = []  # behind the anchor
         self._text = b""
+        self._chunk = ""  # characters before the anchor that normalisation may join to it
         self._fresh = fresh
         self._dead = False
         self._dummy = v.spelling.dummy_prefix and fresh
@@ -53,10 +55,14 @@ class Viability:
         self._ids.append(token)
         self._text += spelled
         try:
-            complete, _ = split_character(self._text)
-            return (not v.spelling.nfc or nfc(complete) == complete) and self._check()
+            return self._is_normal() and self._check()
         except BadInput:  # not UTF-8, or a byte without a symbol
             return False
+
+    def _is_normal(self) -> bool:
+        complete, _ = split_character(self._text)
+        text = self._chunk + complete
+        return not self._v.spelling.nfc or nfc(text) == text
 
     def _check(self) -> bool:
         s = script_of(self._v, True)
@@ -73,6 +79,9 @@ class Viability:
         if not any(reading.boundary and reading.tokens == rest for reading in found):
             return False
         if anchor:
+            if self._v.spelling.nfc:
+                passed = self._chunk + self._text[: inner.at + anchor].decode()
+                self._chunk = "" if fresh else passed[last_chunk(passed) :]
             self._ids, self._text, self._fresh = list(rest), text[anchor:], fresh
             self._inner, self._advance_at = NO_INNER, LONG
         else:
