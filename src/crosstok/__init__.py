@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     )
     from crosstok.inspection import inspect
     from crosstok.loading import load
+    from crosstok.masks import masks_for, viable_next
+    from crosstok.models import Forest, TableModel
     from crosstok.ranks import load_tiktoken
     from crosstok.rows import Rows, Status
     from crosstok.settling import Settler, Viability, outcomes, settle, viable
@@ -37,11 +39,13 @@ _HOME = {
     "Conversion": "crosstok.conversion",
     "ConversionKind": "crosstok.conversion",
     "CrosstokError": "crosstok.errors",
+    "Forest": "crosstok.models",
     "ModelError": "crosstok.errors",
     "Rows": "crosstok.rows",
     "Settler": "crosstok.settling",
     "Status": "crosstok.rows",
     "StoreError": "crosstok.errors",
+    "TableModel": "crosstok.models",
     "Truncation": "crosstok.truncation",
     "UnsupportedTokenizer": "crosstok.errors",
     "Viability": "crosstok.settling",
@@ -50,10 +54,12 @@ _HOME = {
     "inspect": "crosstok.inspection",
     "load": "crosstok.loading",
     "load_tiktoken": "crosstok.ranks",
+    "masks_for": "crosstok.masks",
     "outcomes": "crosstok.settling",
     "settle": "crosstok.settling",
     "truncate": "crosstok.truncation",
     "viable": "crosstok.settling",
+    "viable_next": "crosstok.masks",
 }
 
 __all__ = [
@@ -62,11 +68,13 @@ __all__ = [
     "Conversion",
     "ConversionKind",
     "CrosstokError",
+    "Forest",
     "ModelError",
     "Rows",
     "Settler",
     "Status",
     "StoreError",
+    "TableModel",
     "Truncation",
     "UnsupportedTokenizer",
     "Viability",
@@ -76,10 +84,12 @@ __all__ = [
     "inspect",
     "load",
     "load_tiktoken",
+    "masks_for",
     "outcomes",
     "settle",
     "truncate",
     "viable",
+    "viable_next",
 ]
 
 
