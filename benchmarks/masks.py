@@ -80,13 +80,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="write the result to this JSON file")
     parser.add_argument("--family", action="append", choices=FAMILIES)
     arguments = parser.parse_args()
+    started = circumstances()
     text = english(arguments.text)
     results = {}
     for family in arguments.family or FAMILIES:
         results[family] = measure(family, text)
         print(family, results[family], flush=True)
     if arguments.out is not None:
-        write_result(arguments.out, {"results": results, **circumstances()})
+        write_result(arguments.out, {"results": results, **started})
     return 0
 
 

@@ -113,6 +113,7 @@ def main() -> int:
     parser.add_argument("--families", nargs="*", default=list(AT_MOST))
     parser.add_argument("--out", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
+    started = circumstances()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     text = english(options.text)
@@ -128,7 +129,7 @@ def main() -> int:
         )  # fmt: skip
     if options.out is not None:
         name = options.text.name if options.text else "declaration of human rights, docstrings"
-        write_result(options.out, {"text": name, "families": rows, **circumstances()})
+        write_result(options.out, {"text": name, "families": rows, **started})
     slow = [
         family for family, row in rows.items()
         if row["ratio"] > row["ratio at most"] or row["tenfold text"] > GROWTH

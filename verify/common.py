@@ -46,6 +46,7 @@ class Suite:
         self._figures: dict[str, object] = {}
         self._violations: dict[str, int] = {}
         self._began = time.monotonic()
+        self._circumstances = circumstances()  # of the start: the checkout may move on meanwhile
 
     def scaled(self, full: int, least: int = 1) -> int:
         """The share of a full-scale count that the budget allows, but not below ``least``."""
@@ -84,7 +85,7 @@ class Suite:
             "figures": self._figures,
             "violations": self._violations,
             "seconds": round(seconds, 1),
-            **circumstances(),
+            **self._circumstances,
         }
 
 
