@@ -18,6 +18,14 @@ import numpy as np
 
 from crosstok import bpe, cache, hub
 from crosstok.added import AddedTokens
+from crosstok.compiling import (
+    EMPTY_TRIE,
+    assemble_merger,
+    compile_arrays,
+    refuse,
+    spelling_order,
+    whole_trie,
+)
 from crosstok.errors import BadInput, CrosstokError, UnsupportedTokenizer
 from crosstok.selfcheck import check_against_tokenizers
 from crosstok.splitting import Splitter, recognise
@@ -25,7 +33,6 @@ from crosstok.unicode import nfc
 from crosstok.vocabulary import LOW_LINE, Kind, Spelling, Vocabulary
 
 Json = dict[str, Any]
-CODE_POINTS = 0x110000
 TOKENIZER = "tokenizer.json"
 # Files beside it that name the tokens which end a text; the later one knows more of them.
 CONFIGS = ("tokenizer_config.json", "generation_config.json")
@@ -210,21 +217,14 @@ def _parse(text: bytes, name: str) -> Json:
     return data
 
 
-def _refuse(name: str, what: str) -> UnsupportedTokenizer:
-    return UnsupportedTokenizer(
-        f"{name}: {what}; crosstok refuses what it cannot reproduce exactly, "
-        "see docs/THEORY.md for what is supported"
-    )
-
-
 def check_model(model: Json, name: str) -> None:
     """The model must be plain BPE."""
     kind = model.get("type") or ("BPE" if "merges" in model else "an untyped model")
     if kind != "BPE":
-        raise _refuse(name, f"expected a BPE model, found {kind}")
+        raise refuse(name, f"expected a BPE model, found {kind}")
     for key in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
         if model.get(key):
-            raise _refuse(name, f"{key}={model[key]!r} is not supported")
+            raise refuse(name, f"{key}={model[key]!r} is not supported")
 
 
 def read_spelling(normalizer: Any, name: str) -> Spelling:
@@ -244,9 +244,9 @@ def read_spelling(normalizer: Any, name: str) -> Spelling:
         ):
             low_line = True
         else:
-            raise _refuse(name, f"unknown normalizer step {json.dumps(step)[:200]}")
+            raise refuse(name, f"unknown normalizer step {json.dumps(step)[:200]}")
     if prefix and not low_line:
-        raise _refuse(name, "a dummy prefix without spaces written as ▁")
+        raise refuse(name, "a dummy prefix without spaces written as ▁")
     return Spelling(nfc_step, low_line, prefix)
 
 
@@ -266,11 +266,11 @@ def check_decoder(decoder: Any, spelling: Spelling, byte_level: bool, name: str)
     if spelling.dummy_prefix:
         expected.append("Strip")
     if kinds != expected:
-        raise _refuse(name, f"expected decoder steps {expected}, found {kinds}")
+        raise refuse(name, f"expected decoder steps {expected}, found {kinds}")
     for step in steps:
         wanted = DECODER_STEPS.get(step["type"], {})
         if not wanted.items() <= step.items():
-            raise _refuse(name, f"unknown decoder step {json.dumps(step)[:200]}")
+            raise refuse(name, f"unknown decoder step {json.dumps(step)[:200]}")
 
 
 DECODER_STEPS: Mapping[str, Json] = {
@@ -289,18 +289,18 @@ def compile_json(data: Json, name: str) -> dict[str, Any]:
         for step in _steps(data.get("pre_tokenizer"), "pretokenizers")
     )
     if not byte_level and not model.get("byte_fallback"):
-        raise _refuse(name, "neither byte-level nor with byte fallback: text could be lost")
+        raise refuse(name, "neither byte-level nor with byte fallback: text could be lost")
     if byte_level and spelling.low_line:
-        raise _refuse(name, "byte-level with spaces written as ▁")
+        raise refuse(name, "byte-level with spaces written as ▁")
     check_decoder(data.get("decoder"), spelling, byte_level, name)
     splitter = recognise(data.get("pre_tokenizer"), data.get("normalizer"))
     tokens = _read_tokens(data, byte_level, spelling, name)
     if model.get("ignore_merges"):
         if splitter.name == "none":
-            raise _refuse(name, "ignore_merges without a splitter: a whole text may be one token")
+            raise refuse(name, "ignore_merges without a splitter: a whole text may be one token")
         for content in tokens.control.keys() & tokens.ids.keys():
             if len(splitter.pieces(content)) == 1:
-                raise _refuse(name, f"the special token {content!r} is also a whole piece of text")
+                raise refuse(name, f"the special token {content!r} is also a whole piece of text")
     arrays = _compile_tokens(tokens, model, byte_level, spelling.nfc, name)
     arrays["meta"] = {
         "normalizer": data.get("normalizer"),
@@ -331,7 +331,7 @@ def _read_tokens(data: Json, byte_level: bool, spelling: Spelling, name: str) ->
     # `tokenizers` passes over added tokens without content.
     added: list[Json] = [token for token in data.get("added_tokens") or [] if token["content"]]
     if len(set(vocab.values())) < len(vocab):
-        raise _refuse(name, "two contents with the same id")
+        raise refuse(name, "two contents with the same id")
     size = 1 + max([*vocab.values(), *(token["id"] for token in added)])
     spelled = [b""] * size
     kinds = np.zeros(size, np.uint8)
@@ -359,7 +359,7 @@ def _check_control(
         spelled, kind = write(content)
         single = len(spelled if byte_level else content) == 1
         if kind == Kind.BYTE or (kind == Kind.TEXT and single):
-            raise _refuse(name, f"the special token {content!r} is also a symbol of text")
+            raise refuse(name, f"the special token {content!r} is also a symbol of text")
 
 
 def _hiding(added: list[Json]) -> list[str]:
@@ -409,9 +409,9 @@ def _read_added(
     for inner in text:
         for outer in control:
             if inner in outer:
-                raise _refuse(name, f"added token {inner!r} lies inside the special {outer!r}")
+                raise refuse(name, f"added token {inner!r} lies inside the special {outer!r}")
     if len({bool(token["normalized"]) for token in added if not token["special"]}) > 1:
-        raise _refuse(name, "added tokens matched before and after normalisation together")
+        raise refuse(name, "added tokens matched before and after normalisation together")
     return text, control
 
 
@@ -419,14 +419,14 @@ def _check_text_added(token: Json, byte_level: bool, spelling: Spelling, name: s
     content = token["content"]
     for flag in ("single_word", "lstrip", "rstrip"):
         if token.get(flag):
-            raise _refuse(name, f"added token {content!r} with {flag}")
+            raise refuse(name, f"added token {content!r} with {flag}")
     if token.get("normalized") and spelling != Spelling():
-        raise _refuse(name, f"added token {content!r} is matched after normalisation")
+        raise refuse(name, f"added token {content!r} is matched after normalisation")
     if spelling.nfc and nfc(content) != content:
-        raise _refuse(name, f"added token {content!r} is not in normal form")
+        raise refuse(name, f"added token {content!r} is not in normal form")
     odd = byte_level and not content.isascii()
     if odd and all(character in BYTE_OF_CHARACTER for character in content):
-        raise _refuse(name, f"added token {content!r} decodes to other bytes than it matches")
+        raise refuse(name, f"added token {content!r} decodes to other bytes than it matches")
 
 
 def _template_bos(post_processor: Any) -> list[int]:
@@ -454,7 +454,7 @@ def _compile_tokens(
     left, right, result = _read_merges(model, tokens.ids, name)
     clash = result[tokens.kinds[result] == Kind.CONTROL]
     if len(clash):
-        raise _refuse(name, f"the special ids {set(clash[:5].tolist())} also come out of merges")
+        raise refuse(name, f"the special ids {set(clash[:5].tolist())} also come out of merges")
     arrays = compile_arrays(
         blob, at, tokens.kinds, left, right, result, byte_level, normalised, name
     )
@@ -486,88 +486,6 @@ def _read_merges(
     return (np.array(left, np.int32), np.array(right, np.int32), np.array(result, np.int32))
 
 
-def compile_arrays(
-    blob: bpe.U8,
-    at: bpe.I64,
-    kinds: bpe.U8,
-    left: bpe.I32,
-    right: bpe.I32,
-    result: bpe.I32,
-    byte_level: bool,
-    normalised: bool,
-    name: str,
-    rank: bpe.I32 | None = None,
-) -> dict[str, Any]:
-    """Derivations, spines, tries and cuts from spellings and merges."""
-    if np.any(kinds[np.concatenate([left, right, result])] == Kind.BYTE):
-        raise _refuse(name, "merges of byte-fallback tokens")
-    rank = np.arange(len(left), dtype=np.int32) if rank is None else rank
-    keys, slots = bpe.hash_pairs(left, right)
-    merges = bpe.MergeTable(keys, slots, rank, result)
-    atoms = read_atoms(blob, at, kinds, byte_level)
-    parts = bpe.derive(blob, at, kinds == Kind.TEXT, atoms, merges)
-    part_left, part_right, left_seg, right_seg, reachable = parts
-    reachable = _producible(reachable, blob, at, normalised)
-    spines = bpe.build_spines(part_left, part_right, left_seg, right_seg)
-    order = spelling_order(blob, at, np.flatnonzero(reachable))
-    arrays: dict[str, Any] = {
-        "blob": blob, "at": at, "kinds": kinds, "reachable": reachable,
-        "merge_left": left, "merge_right": right, "rank": rank, "result": result,
-        "left": part_left, "right": part_right,
-        "of_byte": atoms.of_byte, "characters": np.array([not byte_level]),
-    }  # fmt: skip
-    arrays.update({f"spine_{k}": array for k, array in enumerate(spines)})
-    arrays.update(zip(TRIE_KEYS, (*bpe.build_trie(blob, at, order), order), strict=True))
-    arrays["glued"] = bpe.glued_pairs(blob, at, order, byte_level)
-    return arrays
-
-
-TRIE_KEYS = ("child", "label", "token", "low", "high", "sorted")
-
-
-def read_atoms(blob: bpe.U8, at: bpe.I64, kinds: bpe.U8, byte_level: bool) -> bpe.Atoms:
-    """The first symbol of every byte, and of every character where characters are the atoms."""
-    lengths = np.diff(at)
-    of_byte = np.full(256, bpe.NONE, np.int32)
-    single = np.flatnonzero((lengths == 1) & (kinds == (Kind.TEXT if byte_level else Kind.BYTE)))
-    of_byte[blob[at[single]]] = single
-    if byte_level:
-        return bpe.Atoms(False, of_byte, np.full(1, bpe.NONE, np.int32))
-    of_char = np.full(CODE_POINTS, bpe.NONE, np.int32)
-    for token in np.flatnonzero((lengths > 0) & (lengths <= 4) & (kinds == Kind.TEXT)).tolist():
-        spelled = blob[at[token] : at[token + 1]].tobytes().decode("utf-8")
-        if len(spelled) == 1:
-            of_char[ord(spelled)] = token
-    return bpe.Atoms(True, of_byte, of_char)
-
-
-def _producible(reachable: bpe.Bool, blob: bpe.U8, at: bpe.I64, normalised: bool) -> bpe.Bool:
-    """Where text is normalised first, a token whose own text is not normal never occurs."""
-    if not normalised:
-        return reachable
-    data, offsets = blob.tobytes(), at.tolist()
-    reachable = reachable.copy()
-    for token in np.flatnonzero(reachable).tolist():
-        spelled = data[offsets[token] : offsets[token + 1]]
-        if not spelled.isascii() and not _is_normal(spelled):
-            reachable[token] = False
-    return reachable
-
-
-def _is_normal(spelled: bytes) -> bool:
-    text = spelled.decode("utf-8", errors="ignore")
-    return nfc(text) == text
-
-
-def spelling_order(blob: bpe.U8, at: bpe.I64, tokens: np.ndarray[Any, Any]) -> bpe.I32:
-    """Tokens in the order of their spellings, one for each spelling (the lowest id)."""
-    data, offsets = blob.tobytes(), at.tolist()
-    spelled = {}
-    for token in reversed(tokens.tolist()):
-        spelled[data[offsets[token] : offsets[token + 1]]] = token
-    return np.array([spelled[key] for key in sorted(spelled)], np.int32)
-
-
 def _assemble(
     arrays: dict[str, Any], text: bytes, digest: str, name: str, special: Special
 ) -> Vocabulary:
@@ -575,7 +493,7 @@ def _assemble(
     splitter: Splitter = recognise(meta["pre_tokenizer"], meta["normalizer"])
     spelling = read_spelling(meta["normalizer"], name)
     merger = assemble_merger(arrays)
-    whole = _whole_trie(arrays) if meta["ignore_merges"] else EMPTY_TRIE
+    whole = whole_trie(arrays) if meta["ignore_merges"] else EMPTY_TRIE
     names = {token: content for content, token in {**meta["added"], **meta["control"]}.items()}
     ids = {content: token for token, content in names.items()}
     vocabulary = Vocabulary(
@@ -594,32 +512,6 @@ def _assemble(
     vocabulary.check_ids([*vocabulary.bos, *vocabulary.eos])
     object.__setattr__(vocabulary, "notes", _notes(vocabulary))
     return vocabulary
-
-
-def assemble_merger(arrays: dict[str, Any]) -> bpe.Merger:
-    """The kernels' view of the arrays; the hash table and character table are made anew."""
-    keys, slots = bpe.hash_pairs(arrays["merge_left"], arrays["merge_right"])
-    merges = bpe.MergeTable(keys, slots, arrays["rank"], arrays["result"])
-    byte_level = not bool(arrays["characters"][0])
-    atoms = read_atoms(arrays["blob"], arrays["at"], arrays["kinds"], byte_level)
-    spines = bpe.Spines(*(arrays[f"spine_{k}"] for k in range(6)))
-    trie = bpe.Trie(*(arrays[key] for key in TRIE_KEYS))
-    longest = int(np.diff(arrays["at"]).max(initial=1))
-    return bpe.Merger(merges, atoms, spines, trie, arrays["blob"], arrays["at"], longest)
-
-
-def _whole_trie(arrays: dict[str, Any]) -> bpe.Trie:
-    order = arrays["whole_order"]
-    child, label, token, low, high = bpe.build_trie(arrays["blob"], arrays["at"], order)
-    return bpe.Trie(child, label, token, low, high, order)
-
-
-def _empty_trie() -> bpe.Trie:
-    zero, byte = np.zeros(1, np.int32), np.zeros(1, np.uint8)
-    return bpe.Trie(np.ones(2, np.int32), byte, zero - 1, zero, zero, np.empty(0, np.int32))
-
-
-EMPTY_TRIE = _empty_trie()
 
 
 def _notes(vocabulary: Vocabulary) -> tuple[str, ...]:

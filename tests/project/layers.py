@@ -24,6 +24,7 @@ ORDER = (
     "vocabulary",
     "selfcheck",
     "hub",
+    "compiling",
     "loading",
     "ranks",
     "quick",

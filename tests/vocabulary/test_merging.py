@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosstok import bpe
-from crosstok.loading import assemble_merger, compile_arrays, read_atoms, spelling_order
+from crosstok.compiling import assemble_merger, compile_arrays, read_atoms, spelling_order
 from crosstok.vocabulary import Kind
 
 from .toys import by_characters, byte_level, expected_ids, merged, read, tokenizer
